@@ -1,0 +1,217 @@
+// Package client is the host's side of the protocol that the init of a
+// sandbox speaks. It trusts nothing that comes from there: what it reads is
+// bounded, and every call ends with its context.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// replyTimeout bounds an operation that the init answers at once, for callers
+// whose context has no deadline.
+const replyTimeout = 30 * time.Second
+
+// ErrLost says that the connection to the init broke: most likely the sandbox
+// has ended.
+var ErrLost = errors.New("connection to the sandbox lost")
+
+// A Client speaks to one init. It is safe for concurrent use.
+type Client struct {
+	// Dial opens a connection to the init.
+	Dial func(ctx context.Context) (net.Conn, error)
+}
+
+// A call is one operation under way.
+type call struct {
+	net.Conn
+	in   *wire.Reader
+	ctx  context.Context //nolint:containedctx // it lives as long as the call
+	stop func() bool
+}
+
+// start opens a connection and sends the request. The call's reads and writes
+// end with ctx.
+func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
+	frame := wire.AppendFrame(nil, wire.KindRequest, r.Append(nil))
+	if len(frame) > wire.MaxRequest {
+		return nil, fmt.Errorf("request of %d bytes exceeds %d: %w", len(frame), wire.MaxRequest, fs.ErrInvalid)
+	}
+	conn, err := c.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &call{Conn: conn, in: wire.NewReader(conn), ctx: ctx}
+	l.stop = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	if _, err := conn.Write(frame); err != nil {
+		defer l.Close()
+		return nil, l.failure(err)
+	}
+	return l, nil
+}
+
+// Close ends the call.
+func (l *call) Close() error {
+	l.stop()
+	return l.Conn.Close()
+}
+
+// failure says why a read or write failed: the context's cause first.
+func (l *call) failure(err error) error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	if errors.Is(err, wire.ErrTooLong) {
+		return fmt.Errorf("the sandbox broke the protocol: %w", err)
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// next reads a frame; one that tells of a failure becomes the error.
+func (l *call) next() (wire.Kind, []byte, error) {
+	kind, payload, err := l.in.Next()
+	if err != nil {
+		return 0, nil, l.failure(err)
+	}
+	if kind != wire.KindError {
+		return kind, payload, nil
+	}
+	e := &wire.Error{}
+	if err := e.Decode(payload); err != nil {
+		return 0, nil, err
+	}
+	return 0, nil, e
+}
+
+// expect reads a frame that must be of one kind.
+func (l *call) expect(want wire.Kind) ([]byte, error) {
+	kind, payload, err := l.next()
+	if err != nil {
+		return nil, err
+	}
+	if kind != want {
+		return nil, fmt.Errorf("the sandbox broke the protocol: frame %d where %d was due", kind, want)
+	}
+	return payload, nil
+}
+
+// ask carries out an operation that has one short answer.
+func (c *Client) ask(ctx context.Context, r *wire.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, replyTimeout, fmt.Errorf("no answer from the sandbox within %v: %w", replyTimeout, context.DeadlineExceeded))
+	defer cancel()
+	l, err := c.start(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return l.expect(wire.KindOK)
+}
+
+// Ping returns when the init has answered.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.ask(ctx, &wire.Request{Op: wire.OpPing})
+	return err
+}
+
+// Ports lists the TCP ports that something inside listens on, ascending.
+func (c *Client) Ports(ctx context.Context) ([]uint16, error) {
+	b, err := c.ask(ctx, &wire.Request{Op: wire.OpPorts})
+	if err != nil {
+		return nil, err
+	}
+	return wire.ParsePorts(b)
+}
+
+// A Watch is the connection by which a Runtime and an init know of each other.
+type Watch struct {
+	call *call
+	lost chan struct{}
+}
+
+// Watch tells the init when the sandbox ends, and that it ends orphan after
+// the Watch is closed or its holder dies; 0 means not because of that.
+func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration) (*Watch, error) {
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpWatch, Deadline: end, Orphan: orphan})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.expect(wire.KindOK); err != nil {
+		l.Close()
+		return nil, err
+	}
+	l.stop()
+	w := &Watch{call: l, lost: make(chan struct{})}
+	go w.listen()
+	return w, nil
+}
+
+func (w *Watch) listen() {
+	defer close(w.lost)
+	for {
+		if _, _, err := w.call.in.Next(); err != nil {
+			return
+		}
+	}
+}
+
+// Lost is closed when the init is gone or the Watch closed.
+func (w *Watch) Lost() <-chan struct{} { return w.lost }
+
+// Close ends the watch and returns when its goroutine has.
+func (w *Watch) Close() error {
+	err := w.call.Close()
+	<-w.lost
+	return err
+}
+
+// DialPort connects to a TCP port on the sandbox's loopback interface. The
+// connection outlives ctx.
+func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpDial, Port: port})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.expect(wire.KindOK); err != nil {
+		l.Close()
+		return nil, err
+	}
+	if !l.stop() {
+		l.Close()
+		return nil, context.Cause(ctx)
+	}
+	return &portConn{Conn: l.Conn, ahead: l.in.Buffered(), port: port}, nil
+}
+
+// portConn returns first what came together with the init's answer.
+type portConn struct {
+	net.Conn
+	ahead []byte
+	port  uint16
+}
+
+func (p *portConn) Read(b []byte) (int, error) {
+	if len(p.ahead) > 0 {
+		n := copy(b, p.ahead)
+		p.ahead = p.ahead[n:]
+		return n, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// CloseWrite tells the server inside that no more will come.
+func (p *portConn) CloseWrite() error {
+	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (p *portConn) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(p.port)}
+}

@@ -1,0 +1,398 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// killGrace is how long a command that is being killed may take to tell its
+// end, and its writers to take what it still had to say.
+const killGrace = 800 * time.Millisecond
+
+// A Command is what to run and what to connect to it.
+type Command struct {
+	wire.Request // its Op and Streams are set by Exec
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	Signals <-chan syscall.Signal
+	Resized <-chan struct{}
+	Size    func() (rows, cols uint16)
+}
+
+// Exec runs a command to its end. When ctx ends first, the command is killed
+// with everything it started, and the error is ctx's cause; what it had
+// written until then is delivered. With a *StreamError the Exit is valid. Stdin may still be read from, once, after
+// Exec has returned: no Read can be called back.
+func (c *Client) Exec(ctx context.Context, cmd *Command) (wire.Exit, error) {
+	cmd.Op, cmd.Streams = wire.OpExec, streams(cmd)
+	l, err := c.start(ctx, &cmd.Request)
+	if err != nil {
+		return wire.Exit{}, err
+	}
+	// From here on kill decides what the end of ctx means.
+	if !l.stop() {
+		l.Close()
+		return wire.Exit{}, context.Cause(ctx)
+	}
+	l.ctx = context.WithoutCancel(ctx)
+	r := &run{call: l, done: make(chan struct{})}
+	return r.run(ctx, cmd)
+}
+
+func streams(cmd *Command) (s wire.Streams) {
+	if cmd.Stdin != nil {
+		s |= wire.Stdin
+	}
+	if cmd.Stdout != nil {
+		s |= wire.Stdout
+	}
+	switch {
+	case cmd.Stderr == nil:
+	case same(cmd.Stdout, cmd.Stderr):
+		s |= wire.Merged
+	default:
+		s |= wire.Stderr
+	}
+	return s
+}
+
+// same reports whether two writers are one: then one pipe keeps the order in
+// which the command wrote, and no two goroutines write at once.
+func same(a, b io.Writer) bool {
+	defer func() { _ = recover() }() // they may be of a type that cannot be compared
+	return a == b
+}
+
+// A run is a command under way.
+type run struct {
+	call   *call
+	sinks  map[wire.Kind]*sink
+	source *source
+
+	sendMu sync.Mutex
+	done   chan struct{} // closed when Exec returns
+}
+
+func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
+	defer r.call.Close()
+	defer close(r.done)
+	r.sinks = map[wire.Kind]*sink{}
+	if cmd.Stdout != nil {
+		r.sinks[wire.KindStdout] = r.newSink(cmd.Stdout, wire.KindStdout)
+	}
+	if cmd.Streams&wire.Stderr != 0 {
+		r.sinks[wire.KindStderr] = r.newSink(cmd.Stderr, wire.KindStderr)
+	}
+	if cmd.Stdin != nil {
+		r.source = newSource(cmd.Stdin, r)
+		defer r.source.stop()
+	}
+	if cmd.Signals != nil || cmd.Resized != nil {
+		go r.relay(cmd)
+	}
+	stop := context.AfterFunc(ctx, r.kill)
+	defer stop()
+	exit, err := r.listen()
+	if err == nil {
+		err = r.drain(ctx)
+	}
+	return exit, r.verdict(ctx, exit, err)
+}
+
+// kill asks for the end of the command, and hangs up if that takes too long.
+func (r *run) kill() {
+	r.call.SetDeadline(time.Now().Add(killGrace))
+	r.send(wire.KindKill, nil)
+}
+
+// verdict is the error of a run. A command that had ended before ctx did has
+// not been cut short.
+func (r *run) verdict(ctx context.Context, exit wire.Exit, err error) error {
+	if ctx.Err() != nil && (err != nil || exit.Killed) {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if r.source != nil {
+		if err := r.source.failure(); err != nil {
+			return &StreamError{err}
+		}
+	}
+	for _, kind := range []wire.Kind{wire.KindStdout, wire.KindStderr} {
+		if s := r.sinks[kind]; s != nil && s.err != nil {
+			return &StreamError{s.err}
+		}
+	}
+	return nil
+}
+
+// A StreamError is a reader or writer of the caller's that failed, while the
+// command ended as told.
+type StreamError struct{ Err error }
+
+func (e *StreamError) Error() string { return e.Err.Error() }
+func (e *StreamError) Unwrap() error { return e.Err }
+
+func (r *run) send(kind wire.Kind, payload []byte) error {
+	r.sendMu.Lock()
+	defer r.sendMu.Unlock()
+	_, err := r.call.Write(wire.AppendFrame(nil, kind, payload))
+	return err
+}
+
+// listen takes what the command says until its end.
+func (r *run) listen() (wire.Exit, error) {
+	for {
+		kind, payload, err := r.call.next()
+		if err != nil {
+			return wire.Exit{}, err
+		}
+		switch kind {
+		case wire.KindStdout, wire.KindStderr:
+			s := r.sinks[kind]
+			if s == nil || !s.add(payload) {
+				return wire.Exit{}, fmt.Errorf("the sandbox broke the protocol: more output than was asked for")
+			}
+		case wire.KindCredit:
+			stream, n, err := wire.ParseCredit(payload)
+			if err != nil {
+				return wire.Exit{}, err
+			}
+			if stream == wire.KindStdin && r.source != nil {
+				r.source.credit(n)
+			}
+		case wire.KindCloseStdin:
+			if r.source != nil {
+				r.source.stop()
+			}
+		case wire.KindExit:
+			var exit wire.Exit
+			return exit, exit.Decode(payload)
+		}
+	}
+}
+
+// relay passes on signals and sizes.
+func (r *run) relay(cmd *Command) {
+	for {
+		select {
+		case <-r.done:
+			return
+		case sig, ok := <-cmd.Signals:
+			if !ok {
+				cmd.Signals = nil
+				continue
+			}
+			r.send(wire.KindSignal, []byte{byte(sig)})
+		case <-cmd.Resized:
+			rows, cols := cmd.Size()
+			r.send(wire.KindResize, wire.Size(rows, cols))
+		}
+	}
+}
+
+// drain waits until the writers have taken everything. Once ctx has ended,
+// they have the grace for it.
+func (r *run) drain(ctx context.Context) error {
+	for _, s := range r.sinks {
+		s.end()
+	}
+	var late <-chan time.Time
+	ended := ctx.Done()
+	for _, s := range r.sinks {
+		for taken := false; !taken; {
+			select {
+			case <-s.done:
+				taken = true
+			case <-ended:
+				ended, late = nil, time.After(killGrace)
+			case <-late:
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// A sink hands one stream to its writer. It has room for a whole window, so
+// that listening never waits for a writer.
+type sink struct {
+	run  *run
+	w    io.Writer
+	kind wire.Kind
+	done chan struct{}
+	err  error // of the writer; valid once done is closed
+	owed int   // taken, and not yet told
+
+	mu     sync.Mutex
+	change *sync.Cond
+	queue  []byte
+	ended  bool
+}
+
+func (r *run) newSink(w io.Writer, kind wire.Kind) *sink {
+	s := &sink{run: r, w: w, kind: kind, done: make(chan struct{})}
+	s.change = sync.NewCond(&s.mu)
+	go s.copy()
+	return s
+}
+
+func (s *sink) add(p []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue)+len(p) > wire.Window {
+		return false
+	}
+	s.queue = append(s.queue, p...)
+	s.change.Signal()
+	return true
+}
+
+func (s *sink) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.change.Signal()
+}
+
+func (s *sink) copy() {
+	defer close(s.done)
+	var spare []byte
+	for {
+		p, ok := s.take(spare)
+		if !ok {
+			return
+		}
+		if s.err == nil {
+			s.write(p)
+		}
+		if s.owed += len(p); s.owed >= wire.Window/2 {
+			s.run.send(wire.KindCredit, wire.Credit(s.kind, s.owed))
+			s.owed = 0
+		}
+		spare = p[:0]
+	}
+}
+
+// write writes p. When the writer fails, the command is to notice, as it would
+// of a closed pipe.
+func (s *sink) write(p []byte) {
+	n, err := s.w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		s.err = err
+		s.run.send(wire.KindClose, []byte{byte(s.kind)})
+	}
+}
+
+// take swaps the queue for an empty buffer.
+func (s *sink) take(spare []byte) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 && !s.ended {
+		s.change.Wait()
+	}
+	p := s.queue
+	s.queue = spare
+	return p, len(p) > 0
+}
+
+// A source sends a reader to the command, as the command takes it.
+type source struct {
+	run *run
+	r   io.Reader
+
+	mu      sync.Mutex
+	change  *sync.Cond
+	room    int
+	stopped bool
+	err     error
+}
+
+func newSource(in io.Reader, r *run) *source {
+	s := &source{run: r, r: in, room: wire.Window}
+	s.change = sync.NewCond(&s.mu)
+	go s.copy()
+	return s
+}
+
+func (s *source) credit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = min(s.room+n, wire.Window)
+	s.change.Signal()
+}
+
+// stop ends the copying: the command does not read any more.
+func (s *source) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	s.change.Signal()
+}
+
+func (s *source) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// take waits for room for up to n bytes.
+func (s *source) take(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.room == 0 && !s.stopped {
+		s.change.Wait()
+	}
+	if s.stopped {
+		return 0
+	}
+	return min(n, s.room)
+}
+
+func (s *source) use(n int) (stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room -= n
+	return s.stopped
+}
+
+const sourceChunk = 32 << 10
+
+func (s *source) copy() {
+	defer func() { s.run.send(wire.KindCloseStdin, nil) }()
+	buf := make([]byte, sourceChunk)
+	for {
+		room := s.take(len(buf))
+		if room == 0 {
+			return
+		}
+		n, err := s.r.Read(buf[:room])
+		if s.use(n) {
+			return
+		}
+		if n > 0 && s.run.send(wire.KindStdin, buf[:n]) != nil {
+			return
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.mu.Lock()
+				s.err = err
+				s.mu.Unlock()
+			}
+			return
+		}
+	}
+}

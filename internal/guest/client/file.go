@@ -1,0 +1,312 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// maxEntries bounds a listing: the guest chooses how long it is.
+const maxEntries = 1 << 20
+
+// info is what the init says of a file. It is both fs.FileInfo and, in a
+// listing, fs.DirEntry.
+type info struct{ wire.Stat }
+
+func (i info) Name() string               { return i.Stat.Name }
+func (i info) Size() int64                { return i.Stat.Size }
+func (i info) Mode() fs.FileMode          { return i.Stat.FileMode() }
+func (i info) Type() fs.FileMode          { return i.Mode().Type() }
+func (i info) ModTime() time.Time         { return i.Stat.ModTime }
+func (i info) IsDir() bool                { return i.Mode().IsDir() }
+func (i info) Sys() any                   { return nil }
+func (i info) Info() (fs.FileInfo, error) { return i, nil }
+func (i info) String() string             { return fs.FormatFileInfo(i) }
+
+// pathError says in package fs's terms what failed on name.
+func pathError(op, name string, err error) error {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: name, Err: cause(e)}
+}
+
+// cause is the system's error, or the init's own sentence as an invalid use.
+func cause(e *wire.Error) error {
+	switch {
+	case e.Errno != 0 && e.Text != "":
+		return fmt.Errorf("%s: %w", e.Text, e.Errno)
+	case e.Errno != 0:
+		return e.Errno
+	}
+	return errors.New(e.Text)
+}
+
+// Stat describes the file at path, or what a link there points to.
+func (c *Client) Stat(ctx context.Context, path string) (fs.FileInfo, error) {
+	return c.stat(ctx, "stat", path, wire.OpStat)
+}
+
+// Lstat describes the file at path, also if it is a link.
+func (c *Client) Lstat(ctx context.Context, path string) (fs.FileInfo, error) {
+	return c.stat(ctx, "lstat", path, wire.OpLstat)
+}
+
+func (c *Client) stat(ctx context.Context, verb, path string, op wire.Op) (fs.FileInfo, error) {
+	b, err := c.ask(ctx, &wire.Request{Op: op, Path: path})
+	if err != nil {
+		return nil, pathError(verb, path, err)
+	}
+	var i info
+	err = i.Decode(b)
+	return i, err
+}
+
+// Readlink returns where the link at path points.
+func (c *Client) Readlink(ctx context.Context, path string) (string, error) {
+	b, err := c.ask(ctx, &wire.Request{Op: wire.OpReadlink, Path: path})
+	return string(b), pathError("readlink", path, err)
+}
+
+// Mkdir makes a directory, and with all also its parents.
+func (c *Client) Mkdir(ctx context.Context, path string, perm fs.FileMode, all bool) error {
+	_, err := c.ask(ctx, &wire.Request{Op: wire.OpMkdir, Path: path, Perm: uint32(perm.Perm()), All: all})
+	return pathError("mkdir", path, err)
+}
+
+// Remove removes a file or an empty directory, with all whatever is there.
+func (c *Client) Remove(ctx context.Context, path string, all bool) error {
+	_, err := c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, All: all})
+	return pathError("remove", path, err)
+}
+
+// ReadDir lists a directory, sorted by name.
+func (c *Client) ReadDir(ctx context.Context, path string) ([]fs.DirEntry, error) {
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpReadDir, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if _, err := l.expect(wire.KindOK); err != nil {
+		return nil, pathError("readdir", path, err)
+	}
+	list := []fs.DirEntry{}
+	for {
+		kind, payload, err := l.next()
+		if err != nil {
+			return nil, pathError("readdir", path, err)
+		}
+		if kind == wire.KindEnd {
+			break
+		}
+		err = wire.EachEntry(payload, func(s wire.Stat) error {
+			if len(list) == maxEntries {
+				return fmt.Errorf("readdir %s: more than %d entries", path, maxEntries)
+			}
+			if s.Name == "" || s.Name == "." || s.Name == ".." || strings.ContainsAny(s.Name, "/\x00") {
+				return fmt.Errorf("readdir %s: the sandbox gave the name %q: %w", path, s.Name, fs.ErrInvalid)
+			}
+			list = append(list, info{s})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, nil
+}
+
+// Open opens a regular file or a directory. Reading ends with ctx.
+func (c *Client) Open(ctx context.Context, path string) (fs.File, error) {
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpRead, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.expect(wire.KindOK)
+	if err != nil {
+		l.Close()
+		return nil, pathError("open", path, err)
+	}
+	var i info
+	if err := i.Decode(b); err != nil {
+		l.Close()
+		return nil, err
+	}
+	if i.IsDir() {
+		l.Close()
+		return &dir{client: c, ctx: ctx, path: path, info: i}, nil
+	}
+	return &file{call: l, path: path, info: i}, nil
+}
+
+// A file streams what the init reads.
+type file struct {
+	call *call
+	path string
+	info info
+	rest []byte // of the frame that was read last
+	err  error
+}
+
+func (f *file) Stat() (fs.FileInfo, error) { return f.info, nil }
+
+func (f *file) Read(p []byte) (int, error) {
+	for len(f.rest) == 0 {
+		if f.err != nil {
+			return 0, f.err
+		}
+		if len(p) == 0 {
+			return 0, nil
+		}
+		f.advance()
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// WriteTo saves io.Copy a buffer and a copy.
+func (f *file) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		n, err := w.Write(f.rest)
+		written += int64(n)
+		f.rest = f.rest[n:]
+		if err != nil {
+			return written, err
+		}
+		if f.err != nil {
+			if f.err == io.EOF {
+				return written, nil
+			}
+			return written, f.err
+		}
+		f.advance()
+	}
+}
+
+func (f *file) advance() {
+	kind, payload, err := f.call.next()
+	switch {
+	case err != nil:
+		f.err = pathError("read", f.path, err)
+	case kind == wire.KindEnd:
+		f.err = io.EOF
+	case kind == wire.KindData:
+		f.rest = payload
+	default:
+		f.err = fmt.Errorf("read %s: the sandbox broke the protocol: frame %d", f.path, kind)
+	}
+}
+
+func (f *file) Close() error {
+	if errors.Is(f.err, fs.ErrClosed) {
+		return &fs.PathError{Op: "close", Path: f.path, Err: fs.ErrClosed}
+	}
+	f.rest, f.err = nil, &fs.PathError{Op: "read", Path: f.path, Err: fs.ErrClosed}
+	return f.call.Close()
+}
+
+// A dir is an open directory. It is listed when it is first read.
+type dir struct {
+	client *Client
+	ctx    context.Context //nolint:containedctx // as for FS: an fs.File has no place for one
+	path   string
+	info   info
+	list   []fs.DirEntry
+	read   bool
+}
+
+func (d *dir) Stat() (fs.FileInfo, error) { return d.info, nil }
+func (d *dir) Close() error               { return nil }
+
+func (d *dir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.path, Err: syscall.EISDIR}
+}
+
+func (d *dir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if !d.read {
+		list, err := d.client.ReadDir(d.ctx, d.path)
+		if err != nil {
+			return nil, err
+		}
+		d.list, d.read = list, true
+	}
+	if n <= 0 {
+		list := d.list
+		d.list = nil
+		return list, nil
+	}
+	if len(d.list) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.list))
+	list := d.list[:n:n]
+	d.list = d.list[n:]
+	return list, nil
+}
+
+// Write replaces the file at path by what src has, all of it or nothing. An
+// existing file keeps its mode.
+func (c *Client) Write(ctx context.Context, path string, src io.Reader, perm fs.FileMode) (int64, error) {
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpWrite, Path: path, Perm: uint32(perm.Perm())})
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	n, err := l.upload(src)
+	if err == nil {
+		_, err = l.expect(wire.KindOK)
+	}
+	return n, pathError("write", path, err)
+}
+
+// upload sends src as frames. An init that refuses says why and hangs up.
+func (l *call) upload(src io.Reader) (sent int64, err error) {
+	buf := wire.NewBuffer(wire.MaxData)
+	for {
+		n, err := fill(src, buf.Payload())
+		if n > 0 {
+			if _, werr := l.Conn.Write(buf.Frame(wire.KindData, n)); werr != nil {
+				return sent, l.refusal(werr)
+			}
+			sent += int64(n)
+		}
+		if err == io.EOF {
+			if _, err := l.Conn.Write(buf.Frame(wire.KindEnd, 0)); err != nil {
+				return sent, l.refusal(err)
+			}
+			return sent, nil
+		}
+		if err != nil {
+			return sent, err
+		}
+	}
+}
+
+// fill is io.ReadFull, but for the end: a source that was cut says
+// io.ErrUnexpectedEOF itself, and that must not pass for its end.
+func fill(src io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = src.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
+func (l *call) refusal(err error) error {
+	if _, _, why := l.next(); why != nil {
+		return why
+	}
+	return l.failure(err)
+}

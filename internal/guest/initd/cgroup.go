@@ -1,0 +1,139 @@
+package initd
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupRoot is where the sandbox's own cgroup hierarchy is mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// groups makes a cgroup for each command. What a command starts stays in its
+// cgroup however it detaches itself, so that one write ends all of it. Only
+// root can write there.
+type groups struct {
+	root string
+
+	mu      sync.Mutex
+	next    int
+	pending []*group // of ended commands, until what they left behind ends
+}
+
+// newGroups moves the init out of the way: a cgroup that gives controllers to
+// its children holds no process itself.
+func newGroups(root string) (*groups, error) {
+	if err := os.Mkdir(root+"/init", 0o755); err != nil && !os.IsExist(err) {
+		return nil, err
+	}
+	if err := writeFile(root+"/init/cgroup.procs", "1"); err != nil {
+		return nil, err
+	}
+	if err := writeFile(root+"/cgroup.subtree_control", "+pids +memory"); err != nil {
+		return nil, err
+	}
+	return &groups{root: root}, nil
+}
+
+// A group is the cgroup of one command.
+type group struct {
+	path string
+	dir  *os.File
+}
+
+func (g *groups) create() (*group, error) {
+	g.mu.Lock()
+	g.next++
+	path := g.root + "/cmd" + strconv.Itoa(g.next)
+	g.mu.Unlock()
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		syscall.Rmdir(path)
+		return nil, err
+	}
+	return &group{path: path, dir: dir}, nil
+}
+
+// kill ends every process in the group and returns when there is none.
+func (g *group) kill() error {
+	if err := writeFile(g.path+"/cgroup.kill", "1"); err != nil {
+		return err
+	}
+	return g.waitEmpty()
+}
+
+// waitEmpty returns when the group holds no process. The kernel says so by
+// POLLPRI on cgroup.events.
+func (g *group) waitEmpty() error {
+	fd, err := unix.Open(g.path+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		var buf [128]byte
+		n, err := unix.Pread(fd, buf[:], 0)
+		if err != nil {
+			return err
+		}
+		if !populated(string(buf[:n])) {
+			return nil
+		}
+		// The notice may have come before the poll: look again soon.
+		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, int((5 * time.Millisecond).Milliseconds()))
+	}
+}
+
+func populated(events string) bool {
+	const key = "populated "
+	for i := 0; i+len(key) < len(events); i++ {
+		if events[i:i+len(key)] == key {
+			return events[i+len(key)] != '0'
+		}
+	}
+	return false
+}
+
+// release removes the group, now or when the last process in it has ended.
+func (g *groups) release(c *group) {
+	c.dir.Close()
+	if syscall.Rmdir(c.path) == nil {
+		return
+	}
+	g.mu.Lock()
+	g.pending = append(g.pending, c)
+	g.mu.Unlock()
+}
+
+// sweep removes the groups that have become empty.
+func (g *groups) sweep() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := g.pending[:0]
+	for _, c := range g.pending {
+		if err := syscall.Rmdir(c.path); err != nil && err != syscall.ENOENT {
+			kept = append(kept, c)
+		}
+	}
+	g.pending = kept
+}
+
+// writeFile writes a control file in one call.
+func writeFile(path, s string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(s)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}

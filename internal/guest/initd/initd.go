@@ -1,0 +1,121 @@
+// Package initd is the init inside every sandbox: process 1, the parent of all
+// commands, and the server of the protocol in package wire.
+//
+// It runs as the guest's root with CAP_SETUID, CAP_SETGID and CAP_KILL and
+// nothing else; what it runs and whatever file it touches it does as the
+// sandbox's user. It imports little, because it is entered while the program
+// that carries it is still initialising.
+package initd
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// requestTimeout bounds how long a connection may take to say what it wants.
+const requestTimeout = 10 * time.Second
+
+// server is what the operations share.
+type server struct {
+	reaper *reaper
+	groups *groups
+	user   *user // the sandbox's own user, who owns its files
+	fuse   *fuse
+}
+
+// Main serves the protocol on the socket args[0] until the sandbox ends, or
+// is the short step between the init and a command with limits. It does not
+// return.
+func Main(args []string) {
+	if args[0] == limited {
+		becomeLimited(args[1:])
+	}
+	runtime.GOMAXPROCS(min(runtime.NumCPU(), 2))
+	syscall.Umask(0o022)
+	s := &server{user: newUser(UID, GID), fuse: newFuse()}
+	var err error
+	if s.groups, err = newGroups(cgroupRoot); err != nil {
+		fatal("cgroup", err)
+	}
+	s.reaper = newReaper(s.groups.sweep)
+	l, err := listen(args[0])
+	if err != nil {
+		fatal("listen", err)
+	}
+	for {
+		c, err := l.accept()
+		if err != nil {
+			fatal("accept", err)
+		}
+		go s.serve(c)
+	}
+}
+
+// UID and GID are the sandbox's own user.
+const (
+	UID = 1000
+	GID = 1000
+)
+
+func fatal(what string, err error) {
+	os.Stderr.WriteString("sandbox init: " + what + ": " + err.Error() + "\n")
+	os.Exit(1)
+}
+
+// serve carries out the one operation of a connection.
+func (s *server) serve(c *conn) {
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(requestTimeout))
+	var r wire.Request
+	kind, payload, err := c.in.Next()
+	if err != nil {
+		return
+	}
+	if kind != wire.KindRequest {
+		c.fail(&wire.Error{Errno: syscall.EPROTO})
+		return
+	}
+	if err := r.Decode(payload); err != nil {
+		c.fail(&wire.Error{Errno: syscall.EPROTO, Text: err.Error()})
+		return
+	}
+	c.SetReadDeadline(time.Time{})
+	if err := s.do(c, &r); err != nil {
+		c.fail(wireError(err))
+	}
+	c.flush()
+}
+
+func (s *server) do(c *conn, r *wire.Request) error {
+	switch r.Op {
+	case wire.OpPing:
+		return c.send(wire.KindOK, nil)
+	case wire.OpWatch:
+		return s.watch(c, r)
+	case wire.OpExec:
+		return s.exec(c, r)
+	case wire.OpStat, wire.OpLstat:
+		return s.stat(c, r)
+	case wire.OpReadlink:
+		return s.readlink(c, r)
+	case wire.OpReadDir:
+		return s.readDir(c, r)
+	case wire.OpRead:
+		return s.read(c, r)
+	case wire.OpWrite:
+		return s.write(c, r)
+	case wire.OpMkdir:
+		return s.mkdir(c, r)
+	case wire.OpRemove:
+		return s.remove(c, r)
+	case wire.OpDial:
+		return dial(c, r)
+	case wire.OpPorts:
+		return ports(c)
+	}
+	return &wire.Error{Errno: syscall.ENOSYS, Text: "unknown operation"}
+}

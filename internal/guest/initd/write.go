@@ -1,0 +1,150 @@
+package initd
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// write replaces a file by what the host sends, all of it or nothing: a
+// reader sees the old file or the new one.
+func (s *server) write(c *conn, r *wire.Request) error {
+	var up *upload
+	err := s.user.do(func() (err error) {
+		up, err = newUpload(r.Path, r.Perm)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := up.receive(c); err != nil {
+		s.user.do(up.abort)
+		return err
+	}
+	if err := s.user.do(up.commit); err != nil {
+		s.user.do(up.abort)
+		return err
+	}
+	return c.send(wire.KindOK, nil)
+}
+
+// An upload is a file that is being written beside the one it will replace.
+type upload struct {
+	f         *os.File
+	temp, end string
+}
+
+// newUpload opens the new file. A link at name stays one: the file that it
+// points to is replaced.
+func newUpload(name string, perm uint32) (*upload, error) {
+	end, err := resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	switch err := unix.Stat(end, &st); {
+	case err == syscall.ENOENT:
+		perm &^= 0o022
+		if err := os.MkdirAll(folder(end), 0o755); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, pathError("write", name, err)
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return nil, pathError("write", name, syscall.EISDIR)
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, errNotRegular
+	default:
+		if err := unix.Faccessat(unix.AT_FDCWD, end, unix.W_OK, unix.AT_EACCESS); err != nil {
+			return nil, pathError("write", name, err)
+		}
+		perm = st.Mode
+	}
+	return createBeside(end, perm&0o777)
+}
+
+var uploads atomic.Uint64
+
+// createBeside makes the temporary file in the folder of the one to come: a
+// rename cannot leave a file system. Its name is short, so that any name that
+// fits can be written.
+func createBeside(end string, perm uint32) (*upload, error) {
+	for {
+		id := strconv.FormatUint(uploads.Add(1), 36) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+		temp := folder(end) + ".upload-" + id
+		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		if os.IsExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		up := &upload{f: f, temp: temp, end: end}
+		if err := f.Chmod(os.FileMode(perm)); err != nil {
+			up.abort()
+			return nil, err
+		}
+		return up, nil
+	}
+}
+
+// resolve follows the links at name, not those on the way to it: the kernel
+// does that.
+func resolve(name string) (string, error) {
+	for range 40 {
+		target, err := os.Readlink(name)
+		if err != nil {
+			return name, nil
+		}
+		if target == "" {
+			break
+		}
+		if target[0] != '/' {
+			target = folder(name) + target
+		}
+		name = target
+	}
+	return "", pathError("write", name, syscall.ELOOP)
+}
+
+// folder is the path of name's directory, with the slash. It is not cleaned:
+// where ".." leads after a link, only the kernel knows.
+func folder(name string) string { return name[:len(name)-len(base(name))] }
+
+// receive writes what the host sends until it says that this was all.
+func (up *upload) receive(c *conn) error {
+	for {
+		kind, payload, err := c.in.Next()
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case wire.KindData:
+			if _, err := up.f.Write(payload); err != nil {
+				return err
+			}
+		case wire.KindEnd:
+			return nil
+		default:
+			return syscall.EPROTO
+		}
+	}
+}
+
+func (up *upload) commit() error {
+	if err := up.f.Close(); err != nil {
+		return err
+	}
+	return pathError("write", up.end, unix.Rename(up.temp, up.end))
+}
+
+func (up *upload) abort() error {
+	up.f.Close()
+	return os.Remove(up.temp)
+}

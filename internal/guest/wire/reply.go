@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"encoding/binary"
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// A Stat describes a file as lstat or stat saw it.
+type Stat struct {
+	Name    string
+	Size    int64
+	Mode    uint32 // as st_mode
+	ModTime time.Time
+}
+
+const (
+	tagName = iota + 1
+	tagSize
+	tagMode
+	tagModTime
+	tagErrno
+	tagPhase
+	tagText
+	tagCode
+	tagSignal
+	tagCause
+)
+
+// Append appends the encoded stat to b.
+func (s *Stat) Append(b []byte) []byte {
+	b = putString(b, tagName, s.Name)
+	b = putUint(b, tagSize, uint64(s.Size))
+	b = putUint(b, tagMode, uint64(s.Mode))
+	return putUint(b, tagModTime, uint64(s.ModTime.UnixNano()))
+}
+
+// Decode sets s to the encoded stat b.
+func (s *Stat) Decode(b []byte) error {
+	*s = Stat{}
+	return eachField(b, func(tag byte, v value) error {
+		switch tag {
+		case tagName:
+			s.Name = v.string()
+		case tagSize:
+			s.Size = max(int64(v.uint()), 0)
+		case tagMode:
+			s.Mode = uint32(v.uint())
+		case tagModTime:
+			s.ModTime = time.Unix(0, int64(v.uint()))
+		}
+		return nil
+	})
+}
+
+// FileMode translates Mode.
+func (s *Stat) FileMode() fs.FileMode {
+	mode := fs.FileMode(s.Mode & 0o777)
+	switch s.Mode & syscall.S_IFMT {
+	case syscall.S_IFDIR:
+		mode |= fs.ModeDir
+	case syscall.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case syscall.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case syscall.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case syscall.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case syscall.S_IFBLK:
+		mode |= fs.ModeDevice
+	}
+	if s.Mode&syscall.S_ISUID != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if s.Mode&syscall.S_ISGID != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if s.Mode&syscall.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}
+
+// AppendEntry appends one entry of a listing, which is a row of them.
+func AppendEntry(b []byte, s *Stat) []byte {
+	return putBytes(b, tagName, s.Append(nil))
+}
+
+// EachEntry calls f with every entry of the part b of a listing.
+func EachEntry(b []byte, f func(Stat) error) error {
+	return eachField(b, func(_ byte, v value) error {
+		var s Stat
+		if err := s.Decode(v); err != nil {
+			return err
+		}
+		return f(s)
+	})
+}
+
+// Phase says which part of an operation failed.
+type Phase byte
+
+// The phases of an operation.
+const (
+	PhaseCall  Phase = iota // the operation itself
+	PhaseStart              // the command could not be started: a fault of what was asked for
+)
+
+// An Error is how an operation failed inside.
+type Error struct {
+	Phase Phase
+	Errno syscall.Errno // 0 if no system call failed
+	Path  string        // what it failed on
+	Text  string        // what the init has to say beyond that
+}
+
+func (e *Error) Error() string {
+	s := e.Text
+	if s == "" || e.Errno != 0 {
+		s = e.Errno.Error()
+	}
+	if e.Text != "" && e.Errno != 0 {
+		s = e.Text + ": " + s
+	}
+	if e.Path != "" {
+		s = e.Path + ": " + s
+	}
+	return s
+}
+
+// Append appends the encoded error to b.
+func (e *Error) Append(b []byte) []byte {
+	b = putUint(b, tagPhase, uint64(e.Phase))
+	b = putUint(b, tagErrno, uint64(e.Errno))
+	b = putString(b, tagName, e.Path)
+	return putString(b, tagText, e.Text)
+}
+
+// Decode sets e to the encoded error b.
+func (e *Error) Decode(b []byte) error {
+	*e = Error{}
+	return eachField(b, func(tag byte, v value) error {
+		switch tag {
+		case tagPhase:
+			e.Phase = Phase(v.uint())
+		case tagErrno:
+			e.Errno = syscall.Errno(v.uint() & 0xfff)
+		case tagName:
+			e.Path = v.string()
+		case tagText:
+			e.Text = v.string()
+		}
+		return nil
+	})
+}
+
+// An Exit is how a command ended.
+type Exit struct {
+	Code   int
+	Signal syscall.Signal // 0 if it exited
+	Killed bool           // the host asked for its end
+}
+
+// Append appends the encoded exit to b.
+func (e *Exit) Append(b []byte) []byte {
+	b = putUint(b, tagCode, uint64(e.Code))
+	b = putUint(b, tagSignal, uint64(e.Signal))
+	return putBool(b, tagCause, e.Killed)
+}
+
+// Decode sets e to the encoded exit b.
+func (e *Exit) Decode(b []byte) error {
+	*e = Exit{}
+	return eachField(b, func(tag byte, v value) error {
+		switch tag {
+		case tagCode:
+			e.Code = int(v.uint() & 0xff)
+		case tagSignal:
+			e.Signal = syscall.Signal(v.uint() & 0x7f)
+		case tagCause:
+			e.Killed = v.uint() != 0
+		}
+		return nil
+	})
+}
+
+// Credit is the payload of a KindCredit frame.
+func Credit(stream Kind, n int) []byte {
+	return binary.AppendUvarint([]byte{byte(stream)}, uint64(n))
+}
+
+// ParseCredit reads the payload of a KindCredit frame.
+func ParseCredit(b []byte) (stream Kind, n int, err error) {
+	if len(b) < 2 {
+		return 0, 0, errMalformed
+	}
+	v := value(b[1:]).uint()
+	if v > Window {
+		return 0, 0, errMalformed
+	}
+	return Kind(b[0]), int(v), nil
+}
+
+// Ports is the payload of the reply to OpPorts.
+func Ports(list []uint16) []byte {
+	b := make([]byte, 0, 2*len(list))
+	for _, p := range list {
+		b = binary.LittleEndian.AppendUint16(b, p)
+	}
+	return b
+}
+
+// ParsePorts reads the payload of the reply to OpPorts.
+func ParsePorts(b []byte) ([]uint16, error) {
+	if len(b)%2 != 0 {
+		return nil, errMalformed
+	}
+	list := make([]uint16, 0, len(b)/2)
+	for ; len(b) > 0; b = b[2:] {
+		list = append(list, binary.LittleEndian.Uint16(b))
+	}
+	return list, nil
+}
+
+// Size is the payload of a KindResize frame.
+func Size(rows, cols uint16) []byte {
+	return binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, rows), cols)
+}
+
+// ParseSize reads the payload of a KindResize frame.
+func ParseSize(b []byte) (rows, cols uint16, err error) {
+	if len(b) != 4 {
+		return 0, 0, errMalformed
+	}
+	return binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:]), nil
+}

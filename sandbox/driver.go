@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net"
+	"syscall"
+	"time"
+)
+
+// A Driver is what a Sandbox handle stands on: the local Runtime, or a client
+// of one elsewhere. Users call the handle; this interface is for those who
+// implement another place for sandboxes to be.
+//
+// All methods are safe for concurrent use, and return when ctx ends. File
+// names are as for the methods of Sandbox. Package internal/sandboxtest holds
+// the contract as tests.
+type Driver interface {
+	Info(ctx context.Context, id string) (Info, error)
+	// Exec runs a program to its end, however it ends; the status has the
+	// cause. An error is a *StartError, or a call that failed.
+	Exec(ctx context.Context, id string, p *Process) (ExitStatus, error)
+	// Open opens a file for reading, or a directory.
+	Open(ctx context.Context, id, name string) (fs.File, error)
+	// WriteFile makes or replaces a file, and its parents.
+	WriteFile(ctx context.Context, id, name string, src io.Reader, perm fs.FileMode) error
+	End(ctx context.Context, id string) error
+}
+
+// A FileSystem is the ability of a Driver to do more with files than to read
+// and write them. Without it those methods return errors.ErrUnsupported.
+type FileSystem interface {
+	Stat(ctx context.Context, id, name string) (fs.FileInfo, error)
+	Lstat(ctx context.Context, id, name string) (fs.FileInfo, error)
+	ReadLink(ctx context.Context, id, name string) (string, error)
+	ReadDir(ctx context.Context, id, name string) ([]fs.DirEntry, error)
+	// Mkdir makes a directory, with parents also those above it.
+	Mkdir(ctx context.Context, id, name string, perm fs.FileMode, parents bool) error
+	// Remove removes a file or an empty directory, with tree all below it.
+	Remove(ctx context.Context, id, name string, tree bool) error
+}
+
+// A Dialer is the ability of a Driver to reach ports inside a sandbox.
+type Dialer interface {
+	DialContext(ctx context.Context, id, network, address string) (net.Conn, error)
+}
+
+// A PortLister is the ability of a Driver to tell which ports are open.
+type PortLister interface {
+	Ports(ctx context.Context, id string) ([]int, error)
+}
+
+// A Process is what a Driver is asked to run: a Cmd without its methods. The
+// Driver does not change it.
+type Process struct {
+	Args   []string
+	Env    []string
+	Dir    string
+	User   User
+	Limits []Rlimit
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	Terminal *Terminal
+	Signals  <-chan syscall.Signal
+
+	Timeout   time.Duration
+	WaitDelay time.Duration
+}

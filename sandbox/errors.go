@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/hanzoai/sandbox/internal/engine"
+)
+
+// The sentinels, for errors.Is. Errors of the file methods are of package
+// io/fs, as for files anywhere: fs.ErrNotExist, *fs.PathError and so on.
+var (
+	// ErrNotFound: there is no such sandbox, or it is another owner's.
+	ErrNotFound = errors.New("no such sandbox")
+	// ErrEnded: the sandbox's lease has ended, by End, by Close or by time.
+	ErrEnded = errors.New("sandbox has ended")
+	// ErrLost: the sandbox's engine died on its own, or was killed.
+	ErrLost = errors.New("sandbox lost")
+	// ErrConflict: what was asked for does not fit the present state.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid: a value that was passed cannot be right.
+	ErrInvalid = errors.New("invalid")
+	// ErrTimeout: a limit on time that was asked for has passed.
+	ErrTimeout = errors.New("timed out")
+	// ErrClosed: the Runtime has been closed.
+	ErrClosed = errors.New("runtime closed")
+	// ErrInUse: another Runtime holds the Root.
+	ErrInUse = errors.New("root is in use")
+	// ErrUnavailable: this machine or program cannot run sandboxes.
+	ErrUnavailable = errors.New("sandboxes cannot run here")
+)
+
+// ErrCgo is why a program that is not a static binary cannot carry the
+// engine. Its text names the remedy.
+var ErrCgo error = engine.ErrCgo
+
+// An Error is a call that failed, as opposed to a program that did.
+type Error struct {
+	Op  string // the method, in lower case: lease, end, dial
+	ID  string // the sandbox, if there is one
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.ID == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return e.Op + " " + e.ID + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// invalid makes an ErrInvalid that says what and how to do better.
+func invalid(format string, args ...any) error {
+	return &wrapped{text: fmt.Sprintf(format, args...), kind: ErrInvalid}
+}
+
+// invalidName is an invalid file name, in the terms of package io/fs too.
+func invalidName(op, name string, why error) error {
+	return &fs.PathError{Op: op, Path: name, Err: &wrapped{text: why.Error(), kind: errors.Join(ErrInvalid, fs.ErrInvalid)}}
+}
+
+// wrapped is a sentence of its own that is also one of the sentinels.
+type wrapped struct {
+	text string
+	kind error
+}
+
+func (w *wrapped) Error() string { return w.text }
+func (w *wrapped) Unwrap() error { return w.kind }

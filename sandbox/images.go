@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hanzoai/sandbox/internal/hostview"
+)
+
+// Images finds root file systems by name.
+type Images interface {
+	// Image returns the root file system called name; an unknown name is an
+	// error that matches ErrNotFound or ErrInvalid. Dir is a folder in which
+	// an implementation may keep what it makes. It may be called
+	// concurrently, also by several programs on one Root.
+	Image(ctx context.Context, dir, name string) (*Image, error)
+}
+
+// An Image is a root file system. Sandboxes share it, and what they write
+// over it is their own and gone with them.
+type Image struct {
+	Root  string   // the folder that is seen as "/"; it is never written to
+	Binds []Bind   // what is seen over it, read-only
+	Env   []string // added to every command's environment, as KEY=value
+}
+
+// A Bind shows a file or folder of this machine in an image.
+type Bind struct{ Source, Target string }
+
+// HostImage is the name of the image that shows this machine's own programs.
+const HostImage = "host"
+
+// Local is the Images of this machine alone. Image "host" is a curated,
+// read-only view of its own /usr and toolchains, with an /etc made for the
+// purpose: nothing of /root, /home, /var or /run, no keys, no tokens. Dirs are
+// further images: a name for each folder that has a root file system in it.
+// Folders are named by who configures the Runtime, never by who leases, since
+// an image can be read from inside.
+type Local struct {
+	Dirs map[string]string
+}
+
+// Image implements Images.
+func (l Local) Image(_ context.Context, dir, name string) (*Image, error) {
+	if name == HostImage {
+		return hostImage(filepath.Join(dir, HostImage))
+	}
+	folder, ok := l.Dirs[name]
+	if !ok {
+		return nil, &wrapped{text: fmt.Sprintf("image %.80q: have %s", name, strings.Join(l.names(), ", ")), kind: ErrNotFound}
+	}
+	return dirImage(folder)
+}
+
+func (l Local) names() []string {
+	names := []string{HostImage}
+	for name := range l.Dirs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func hostImage(dir string) (*Image, error) {
+	view, err := hostview.Build(dir)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", HostImage, err)
+	}
+	image := &Image{Root: view.Root, Env: view.Env}
+	for _, b := range view.Binds {
+		image.Binds = append(image.Binds, Bind(b))
+	}
+	return image, nil
+}
+
+func dirImage(folder string) (*Image, error) {
+	root, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("image folder: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, invalid("image folder %s is not a folder", folder)
+	}
+	return &Image{Root: root}, nil
+}

@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hanzoai/sandbox/internal/engine"
+)
+
+// engineFlags are runsc's own, for all of its commands.
+//
+//   - what is written over an image stays in the sandbox's memory; the default
+//     leaves a file in the image's folder;
+//   - a socket that the init makes in its folder is one on the host;
+//   - inside, cgroup v2 lets the init count and kill what a command started.
+var engineFlags = []string{
+	"--platform=systrap",
+	"--network=none",
+	"--overlay2=root:memory",
+	"--host-uds=create",
+	"--in-sandbox-cgroup=v2",
+	"--host-settings=ignore",
+	"--ignore-cgroups",
+}
+
+// runsc starts the engine: the OCI runtime of that name, a program to us.
+type runsc struct {
+	path string // the executable
+	name string // its argv[0]
+	root string // where it keeps its state
+}
+
+func (r *runsc) command(ctx context.Context, log string, args ...string) *osexec.Cmd {
+	flags := append([]string{"--root=" + r.root, "--log=" + log, "--log-format=json"}, engineFlags...)
+	cmd := osexec.CommandContext(ctx, r.path, append(flags, args...)...)
+	cmd.Args[0] = r.name
+	cmd.Dir = "/"
+	cmd.Env = []string{}
+	return cmd
+}
+
+// start boots a sandbox from its bundle and returns when its init runs. The
+// engine goes on by itself; pidFile tells its process.
+func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) error {
+	logFile := filepath.Join(p.dir, "engine.log")
+	// The sandbox inherits this descriptor for as long as it lives, so it
+	// must not be a pipe, whose reader would wait for the end of that.
+	out, err := os.OpenFile(filepath.Join(p.dir, "init.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := r.command(ctx, logFile, "run", "--bundle="+p.bundle, "--pid-file="+pidFile, "--detach", id)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &startFailure{err: err, log: lastLines(logFile, out.Name())}
+	}
+	return nil
+}
+
+// remove ends a sandbox and everything the engine keeps of it. It is no error
+// if there is nothing.
+func (r *runsc) remove(ctx context.Context, id string) error {
+	cmd := r.command(ctx, os.DevNull, "delete", "--force", id)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("engine: delete: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return nil
+}
+
+// close gives back what the engine keeps for all sandboxes together.
+func (r *runsc) close() error {
+	err := unix.Unmount(filepath.Join(r.root, "null-netns"), unix.MNT_DETACH)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
+}
+
+// A startFailure is an engine that did not start, with what it said last.
+type startFailure struct {
+	err error
+	log []string
+}
+
+func (f *startFailure) Error() string {
+	if len(f.log) == 0 {
+		return "engine: " + f.err.Error()
+	}
+	return "engine: " + f.err.Error() + ": " + strings.Join(f.log, "; ")
+}
+
+func (f *startFailure) Unwrap() []error { return []error{f.err, ErrUnavailable} }
+
+const (
+	logLines = 5
+	logBytes = 4 << 10
+)
+
+// lastLines returns the end of each log.
+func lastLines(paths ...string) []string {
+	var lines []string
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && info.Size() > logBytes {
+			f.Seek(-logBytes, io.SeekEnd)
+		}
+		b, _ := io.ReadAll(io.LimitReader(f, logBytes))
+		f.Close()
+		last := slices.DeleteFunc(strings.Split(string(b), "\n"), func(s string) bool { return strings.TrimSpace(s) == "" })
+		lines = append(lines, last[max(len(last)-logLines, 0):]...)
+	}
+	return lines
+}
+
+// findEngine chooses what to start as the engine: what the configuration
+// names, else this very program.
+func findEngine(cfg *Config) (path, name string, err error) {
+	switch {
+	case cfg.Runsc != "":
+		path, err = osexec.LookPath(cfg.Runsc)
+		if err != nil {
+			return "", "", fmt.Errorf("Config.Runsc: %w", err)
+		}
+		return path, "runsc", nil
+	case cfg.Executable != "":
+		return cfg.Executable, engine.Runsc, nil
+	}
+	return engine.Self, engine.Runsc, engine.Embedded()
+}
