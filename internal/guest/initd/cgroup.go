@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +41,7 @@ func newGroups(root string) (*groups, error) {
 // A group is the cgroup of one command.
 type group struct {
 	path string
-	dir  *os.File
+	dir  int
 }
 
 func (g *groups) create() (*group, error) {
@@ -53,7 +52,7 @@ func (g *groups) create() (*group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil, err
 	}
-	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	dir, err := openFD(path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		syscall.Rmdir(path)
 		return nil, err
@@ -61,35 +60,37 @@ func (g *groups) create() (*group, error) {
 	return &group{path: path, dir: dir}, nil
 }
 
-// kill ends every process in the group and returns when there is none.
-func (g *group) kill() error {
+// kill ends every process in the group, and those that they are just starting.
+func (g *group) kill() {
 	if err := writeFile(g.path+"/cgroup.kill", "1"); err != nil {
-		return err
+		fatal("kill", err)
 	}
-	return g.waitEmpty()
 }
 
 // waitEmpty returns when the group holds no process. The kernel says so by
 // POLLPRI on cgroup.events.
-func (g *group) waitEmpty() error {
-	fd, err := unix.Open(g.path+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (g *group) waitEmpty() {
+	fd, err := openFD(g.path+"/cgroup.events", unix.O_RDONLY)
 	if err != nil {
-		return err
+		fatal("cgroup.events", err)
 	}
 	defer unix.Close(fd)
 	for {
 		var buf [128]byte
 		n, err := unix.Pread(fd, buf[:], 0)
 		if err != nil {
-			return err
+			fatal("cgroup.events", err)
 		}
 		if !populated(string(buf[:n])) {
-			return nil
+			return
 		}
 		// The notice may have come before the poll: look again soon.
-		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, int((5 * time.Millisecond).Milliseconds()))
+		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, noticeInterval)
 	}
 }
+
+// noticeInterval is in milliseconds.
+const noticeInterval = 5
 
 func populated(events string) bool {
 	const key = "populated "
@@ -103,13 +104,20 @@ func populated(events string) bool {
 
 // release removes the group, now or when the last process in it has ended.
 func (g *groups) release(c *group) {
-	c.dir.Close()
+	unix.Close(c.dir)
 	if syscall.Rmdir(c.path) == nil {
 		return
 	}
 	g.mu.Lock()
 	g.pending = append(g.pending, c)
 	g.mu.Unlock()
+}
+
+// busy reports whether an ended command has left something behind.
+func (g *groups) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.pending) > 0
 }
 
 // sweep removes the groups that have become empty.

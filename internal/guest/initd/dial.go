@@ -24,23 +24,33 @@ func dial(c *conn, r *wire.Request) error {
 	if err := c.send(wire.KindOK, nil); err != nil {
 		return err
 	}
+	host, ahead, err := c.file()
+	if err != nil {
+		return err
+	}
+	defer host.Close()
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
-		if _, err := server.Write(c.in.Buffered()); err == nil {
-			_, err = io.CopyBuffer(onlyWriter{server}, onlyReader{c.File}, make([]byte, copyBuffer))
+		if _, err := server.Write(ahead); err == nil {
+			carry(server, host)
 		}
 		shutdown(server, unix.SHUT_WR)
 		// A host that sends no more may still listen; one that has hung up
 		// does not, and must not hold the server's connection open.
-		if hungUp(c.File) {
+		if hungUp(host) {
 			shutdown(server, unix.SHUT_RDWR)
 		}
 	}()
-	io.CopyBuffer(onlyWriter{c.File}, onlyReader{server}, make([]byte, copyBuffer))
-	shutdown(c.File, unix.SHUT_WR)
+	carry(host, server)
+	shutdown(host, unix.SHUT_WR)
 	<-up
 	return nil
+}
+
+// carry copies until one side ends.
+func carry(dst io.Writer, src io.Reader) {
+	io.CopyBuffer(onlyWriter{dst}, onlyReader{src}, make([]byte, copyBuffer))
 }
 
 const copyBuffer = 64 << 10
@@ -102,6 +112,17 @@ func hungUp(f *os.File) bool {
 		}
 	})
 	return up
+}
+
+func control(f *os.File, op func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := raw.Control(func(fd uintptr) { err = op(int(fd)) }); e != nil {
+		return e
+	}
+	return err
 }
 
 // ports lists the TCP ports that something listens on.

@@ -9,21 +9,16 @@ package initd
 
 import (
 	"os"
-	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
-
-// requestTimeout bounds how long a connection may take to say what it wants.
-const requestTimeout = 10 * time.Second
 
 // server is what the operations share.
 type server struct {
 	reaper *reaper
 	groups *groups
-	user   *user // the sandbox's own user, who owns its files
+	user   user // the sandbox's own, whose permissions decide about its files
 	fuse   *fuse
 }
 
@@ -34,25 +29,20 @@ func Main(args []string) {
 	if args[0] == limited {
 		becomeLimited(args[1:])
 	}
-	runtime.GOMAXPROCS(min(runtime.NumCPU(), 2))
 	syscall.Umask(0o022)
-	s := &server{user: newUser(UID, GID), fuse: newFuse()}
-	var err error
-	if s.groups, err = newGroups(cgroupRoot); err != nil {
+	groups, err := newGroups(cgroupRoot)
+	if err != nil {
 		fatal("cgroup", err)
 	}
-	s.reaper = newReaper(s.groups.sweep)
-	l, err := listen(args[0])
+	listener, err := listen(args[0])
 	if err != nil {
 		fatal("listen", err)
 	}
-	for {
-		c, err := l.accept()
-		if err != nil {
-			fatal("accept", err)
-		}
-		go s.serve(c)
-	}
+	s := &server{user: user{UID, GID}, groups: groups, reaper: newReaper(groups.sweep), fuse: newFuse()}
+	a := &acceptors{listener: listener, serve: s.serve}
+	go a.run()
+	a.run()
+	select {}
 }
 
 // UID and GID are the sandbox's own user.
@@ -69,7 +59,6 @@ func fatal(what string, err error) {
 // serve carries out the one operation of a connection.
 func (s *server) serve(c *conn) {
 	defer c.Close()
-	c.SetReadDeadline(time.Now().Add(requestTimeout))
 	var r wire.Request
 	kind, payload, err := c.in.Next()
 	if err != nil {
@@ -83,7 +72,6 @@ func (s *server) serve(c *conn) {
 		c.fail(&wire.Error{Errno: syscall.EPROTO, Text: err.Error()})
 		return
 	}
-	c.SetReadDeadline(time.Time{})
 	if err := s.do(c, &r); err != nil {
 		c.fail(wireError(err))
 	}

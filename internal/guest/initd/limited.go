@@ -38,6 +38,7 @@ func forkLimited(path string, r *wire.Request, attr *syscall.ProcAttr) (int, err
 	var errno [4]byte
 	if n, _ := unix.Read(status[0], errno[:]); n == len(errno) {
 		syscall.Wait4(pid, nil, 0, nil)
+		unix.Close(*attr.Sys.PidFD)
 		return 0, syscall.Errno(binary.LittleEndian.Uint32(errno[:]))
 	}
 	return pid, nil

@@ -5,32 +5,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
-// lookPath finds the program and checks the directory as the command's user,
-// so that what cannot start is told apart from what failed.
-func (s *server) lookPath(r *wire.Request) (path string, err error) {
-	if len(r.Argv) == 0 {
-		return "", &wire.Error{Phase: wire.PhaseStart, Errno: syscall.EINVAL, Text: "no program named"}
-	}
-	if r.UID == 0 || r.GID == 0 {
-		return "", &wire.Error{Phase: wire.PhaseStart, Errno: syscall.EPERM, Text: "commands do not run as root"}
-	}
-	err = s.as(r.UID, r.GID).do(func() error {
-		if err := searchable(r.Dir); err != nil {
-			return startError(err, r.Dir)
-		}
-		path, err = find(r.Argv[0], r.Dir, r.Env)
-		if err != nil {
-			return startError(err, r.Argv[0])
-		}
-		return nil
-	})
-	return path, err
-}
-
+// searchable checks the directory that a command is to start in.
 func searchable(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {

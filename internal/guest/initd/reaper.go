@@ -3,42 +3,55 @@ package initd
 import (
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"time"
 )
 
-// A reaper waits for every process of the sandbox: the commands, and what
-// they leave behind, which becomes a child of process 1.
+// A reaper takes what has ended: the commands, each waited for by its own
+// thread, and what commands left behind, which becomes a child of process 1.
 type reaper struct {
-	reaped func() // called after each
+	reaped func() // called after orphans may have been taken
 
 	mu       sync.Mutex
-	childCh  *sync.Cond // signalled when a child has been started
-	started  uint64
-	commands map[int]chan syscall.WaitStatus
+	commands map[int]*syscall.WaitStatus // those not yet taken by their threads; the value once they are reaped
+	awake    bool                        // the patrol runs
 }
+
+// patrolInterval is how long an orphan that has ended may stay in the process
+// table. A thread that waits for them instead would be woken for every
+// command's end too, which costs more than the look.
+const patrolInterval = 250 * time.Millisecond
 
 func newReaper(reaped func()) *reaper {
-	r := &reaper{reaped: reaped, commands: map[int]chan syscall.WaitStatus{}}
-	r.childCh = sync.NewCond(&r.mu)
-	go r.loop()
-	return r
+	return &reaper{reaped: reaped, commands: map[int]*syscall.WaitStatus{}}
 }
 
-// start calls fork and returns the child's pid and where its end is told. No
-// child can be reaped before it is known here, since the lock is held.
-func (r *reaper) start(fork func() (int, error)) (int, <-chan syscall.WaitStatus, error) {
+// start calls fork for a command and enters its child.
+func (r *reaper) start(fork func() (int, error)) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := fork()
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
-	ended := make(chan syscall.WaitStatus, 1)
-	r.commands[pid] = ended
-	r.started++
-	r.childCh.Signal()
-	return pid, ended, nil
+	r.commands[pid] = nil
+	return pid, nil
+}
+
+// wait takes a command that has ended, and reports whether it has.
+func (r *reaper) wait(pid int) (syscall.WaitStatus, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ws := r.commands[pid]; ws != nil {
+		delete(r.commands, pid)
+		return *ws, true
+	}
+	var ws syscall.WaitStatus
+	got, _ := syscall.Wait4(pid, &ws, syscall.WNOHANG, nil)
+	if got != pid {
+		return 0, false
+	}
+	delete(r.commands, pid)
+	return ws, true
 }
 
 // signal sends sig to the process group of a command that has not been
@@ -46,46 +59,38 @@ func (r *reaper) start(fork func() (int, error)) (int, <-chan syscall.WaitStatus
 func (r *reaper) signal(pid int, sig syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.commands[pid]; ok {
+	if ws, ok := r.commands[pid]; ok && ws == nil {
 		syscall.Kill(-pid, sig)
 	}
 }
 
-func (r *reaper) loop() {
-	var seen uint64
-	for {
-		// Look without reaping: only the lock makes pid and command agree.
-		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		switch err {
-		case nil:
-			r.reap()
-		case unix.ECHILD:
-			r.mu.Lock()
-			for r.started == seen {
-				r.childCh.Wait()
-			}
-			seen = r.started
-			r.mu.Unlock()
-		}
+// patrol reaps orphans from now on, until there is neither a command nor
+// anything that one has left behind.
+func (r *reaper) patrol(busy func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.awake {
+		return
 	}
+	r.awake = true
+	time.AfterFunc(patrolInterval, func() { r.round(busy) })
 }
 
-// reap takes everything that has ended.
-func (r *reaper) reap() {
+func (r *reaper) round(busy func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for {
-		r.mu.Lock()
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
-		if err == nil && pid > 0 {
-			if ended, ok := r.commands[pid]; ok {
-				ended <- ws
-				delete(r.commands, pid)
-			}
-		}
-		r.mu.Unlock()
 		if err != nil || pid <= 0 {
 			break
 		}
+		if _, ok := r.commands[pid]; ok {
+			r.commands[pid] = &ws
+		}
 	}
 	r.reaped()
+	if r.awake = len(r.commands) > 0 || busy(); r.awake {
+		time.AfterFunc(patrolInterval, func() { r.round(busy) })
+	}
 }

@@ -1,152 +1,120 @@
 package initd
 
 import (
-	"os"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
-// stdio is both ends of a command's standard streams.
+// stdio is both ends of a command's standard streams, as descriptors; -1 is
+// none. Ours do not block, the command's do.
 type stdio struct {
-	child [3]*os.File // the command's ends
-
-	stdin, stdout, stderr *os.File // ours; nil where the command has /dev/null
-	pty                   *os.File // ours is a terminal's master: stdin and stdout are copies of it
+	child                 [3]int
+	stdin, stdout, stderr int // ours; none where the command has /dev/null
+	pty                   int // a terminal's master, of which stdin and stdout are copies
 }
 
-// openStdio makes the streams that r asks for. They belong to the command's
-// user, so that it can open /dev/stdout.
-func (s *server) openStdio(r *wire.Request) (*stdio, error) {
-	io := &stdio{}
-	err := s.as(r.UID, r.GID).do(func() error {
-		if r.Terminal {
-			return io.openTerminal(r.Rows, r.Cols)
-		}
-		return io.openPipes(r.Streams)
-	})
+// openStdio makes the streams that r asks for. They belong to who calls: the
+// command's user, so that it can open /dev/stdout.
+func openStdio(r *wire.Request) (io *stdio, err error) {
+	io = &stdio{child: [3]int{-1, -1, -1}, stdin: -1, stdout: -1, stderr: -1, pty: -1}
+	if r.Terminal {
+		err = io.openTerminal(r.Rows, r.Cols)
+	} else {
+		err = io.openPipes(r.Streams)
+	}
 	if err != nil {
-		io.closeAll()
+		io.closeChild()
+		io.closeHost()
 		return nil, err
 	}
 	return io, nil
 }
 
-func (io *stdio) openPipes(streams wire.Streams) error {
-	ours := [3]**os.File{&io.stdin, &io.stdout, &io.stderr}
+func (io *stdio) openPipes(streams wire.Streams) (err error) {
+	ours := [3]*int{&io.stdin, &io.stdout, &io.stderr}
 	for i, bit := range [3]wire.Streams{wire.Stdin, wire.Stdout, wire.Stderr} {
-		if bit == wire.Stderr && streams&wire.Merged != 0 {
-			var err error
-			if io.child[i], err = dup(io.child[1]); err != nil {
-				return err
-			}
-			continue
+		switch {
+		case bit == wire.Stderr && streams&wire.Merged != 0:
+			io.child[i], err = dup(io.child[1])
+		case streams&bit == 0:
+			io.child[i], err = openFD("/dev/null", unix.O_RDWR)
+		case bit == wire.Stdin:
+			io.child[i], *ours[i], err = pipe()
+		default:
+			*ours[i], io.child[i], err = pipe()
 		}
-		if streams&bit == 0 {
-			null, err := openFile("/dev/null", unix.O_RDWR)
-			if err != nil {
-				return err
-			}
-			io.child[i] = null
-			continue
-		}
-		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		if err != nil {
 			return err
 		}
-		host, child := p[0], p[1]
-		if bit == wire.Stdin {
-			host, child = p[1], p[0]
+		if *ours[i] >= 0 {
+			if err := unix.SetNonblock(*ours[i], true); err != nil {
+				return err
+			}
 		}
-		unix.SetNonblock(host, true)
-		*ours[i] = os.NewFile(uintptr(host), "pipe")
-		io.child[i] = os.NewFile(uintptr(child), "pipe")
 	}
 	return nil
 }
 
-func (io *stdio) openTerminal(rows, cols uint16) error {
-	master, err := openFile("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY)
+func (io *stdio) openTerminal(rows, cols uint16) (err error) {
+	if io.pty, err = openFD("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY); err != nil {
+		return err
+	}
+	if err := unix.IoctlSetPointerInt(io.pty, unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	n, err := unix.IoctlGetInt(io.pty, unix.TIOCGPTN)
 	if err != nil {
 		return err
 	}
-	io.pty = master
-	var n int
-	err = control(master, func(fd int) error {
-		if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-			return err
-		}
-		n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := setSize(master, max(rows, 1), max(cols, 1)); err != nil {
+	if err := setSize(io.pty, max(rows, 1), max(cols, 1)); err != nil {
 		return err
 	}
 	for i := range io.child {
-		if io.child[i], err = openFile("/dev/pts/"+strconv.Itoa(n), unix.O_RDWR|unix.O_NOCTTY); err != nil {
+		if io.child[i], err = openFD("/dev/pts/"+strconv.Itoa(n), unix.O_RDWR|unix.O_NOCTTY); err != nil {
 			return err
 		}
 	}
-	// Two more descriptors, so that each direction has one to close.
-	if io.stdin, err = dup(master); err != nil {
+	// Copies, so that each direction has a descriptor to close.
+	if io.stdin, err = dup(io.pty); err != nil {
 		return err
 	}
-	io.stdout, err = dup(master)
+	io.stdout, err = dup(io.pty)
 	return err
 }
 
-func openFile(path string, flags int) (*os.File, error) {
+func setSize(pty int, rows, cols uint16) error {
+	return unix.IoctlSetWinsize(pty, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+}
+
+func openFD(path string, flags int) (int, error) {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return -1, pathError("open", path, err)
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return fd, nil
 }
 
-func dup(f *os.File) (*os.File, error) {
-	var fd int
-	err := control(f, func(old int) (err error) {
-		fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3)
-		return err
-	})
-	if err != nil {
-		return nil, err
+func pipe() (r, w int, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return -1, -1, err
 	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
+	return p[0], p[1], nil
 }
 
-func (io *stdio) closeChild() { closeFiles(io.child[:]...) }
+func dup(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3) }
 
-func (io *stdio) closeHost() { closeFiles(io.stdin, io.stdout, io.stderr, io.pty) }
+func (io *stdio) closeChild() { closeFDs(&io.child[0], &io.child[1], &io.child[2]) }
 
-func (io *stdio) closeAll() {
-	io.closeChild()
-	io.closeHost()
-}
+func (io *stdio) closeHost() { closeFDs(&io.stdin, &io.stdout, &io.stderr, &io.pty) }
 
-func closeFiles(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			f.Close()
+func closeFDs(fds ...*int) {
+	for _, fd := range fds {
+		if *fd >= 0 {
+			unix.Close(take(fd))
 		}
 	}
-}
-
-// startError says that a command could not be started, and on what.
-func startError(err error, path string) error {
-	e := wireError(err)
-	e.Phase = wire.PhaseStart
-	if e.Path == "" {
-		e.Path = path
-	}
-	if e.Errno == syscall.Errno(0) && e.Text == "" {
-		e.Text = "could not be started"
-	}
-	return e
 }

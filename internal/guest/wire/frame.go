@@ -96,6 +96,12 @@ func (r *Reader) Next() (Kind, []byte, error) {
 	return kind, payload, nil
 }
 
+// Ready reports whether Next returns a frame without reading.
+func (r *Reader) Ready() bool {
+	have := r.end - r.off
+	return have >= headerLen && have-headerLen >= int(binary.LittleEndian.Uint32(r.buf[r.off+1:]))
+}
+
 // Buffered returns the bytes that were read beyond the last frame.
 func (r *Reader) Buffered() []byte { return r.buf[r.off:r.end] }
 
