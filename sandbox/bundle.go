@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -128,7 +129,7 @@ func (p places) write(spec *specs.Spec) error {
 			return err
 		}
 	}
-	if err := os.Chown(p.data, defaultUID, defaultUID); err != nil {
+	if err := errors.Join(os.Chown(p.data, defaultUID, defaultUID), os.Chmod(p.data, 0o755)); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.bundle, "config.json"), b, 0o600)

@@ -1,0 +1,380 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/internal/guest/client"
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+var errWhy = errors.New("why")
+
+// started is an Exec under way in a bubble.
+type started struct {
+	exit wire.Exit
+	err  error
+	took time.Duration // since the context ended
+	done bool
+}
+
+// start runs cmd. The returned function ends its context.
+func start(t *testing.T, c *client.Client, cmd *client.Command) (s *started, cancel func()) {
+	s = &started{}
+	var at time.Time
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() {
+		s.exit, s.err = c.Exec(ctx, cmd)
+		s.took, s.done = time.Since(at), true
+	}()
+	synctest.Wait()
+	return s, func() {
+		at = time.Now()
+		stop(errWhy)
+	}
+}
+
+// later waits in the bubble's time, in which nothing that can go on stands
+// still.
+func later(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := &record{}
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "before")
+			g.hear(wire.KindKill)
+			g.send(wire.KindStdout, " and after")
+			g.exit(wire.Exit{Signal: syscall.SIGKILL, Killed: true})
+		}), &client.Command{Stdout: out})
+		later(time.Hour)
+		is.True(!s.done) // a command may take its time
+		cancel()
+		synctest.Wait()
+		is.True(s.done) // at once
+		is.True(errors.Is(s.err, errWhy))
+		is.Equal(out.String(), "before and after") // what it had written was delivered
+	})
+}
+
+// TestKillOfEnded: a command that ended by itself has not been cut short.
+func TestKillOfEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.hear(wire.KindKill)
+			g.exit(wire.Exit{Code: 5})
+		}), &client.Command{})
+		cancel()
+		synctest.Wait()
+		is.NoErr(s.err)
+		is.Equal(s.exit, wire.Exit{Code: 5})
+	})
+}
+
+// TestKillIgnored: an init that does not kill is hung up on within a second.
+func TestKillIgnored(t *testing.T) {
+	for name, script := range map[string]func(*guest){
+		"reads":       (*guest).wait,
+		"never reads": func(g *guest) { g.request(); <-g.t.Context().Done() },
+		"talks on": func(g *guest) {
+			g.request()
+			g.hear(wire.KindKill)
+			for {
+				<-time.After(time.Millisecond)
+				if !g.send(wire.KindCredit, string(wire.Credit(wire.KindStdin, 1))) {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				is := is.New(t)
+				s, cancel := start(t, pipe(t, script), &client.Command{})
+				cancel()
+				later(time.Second)
+				is.True(s.done)
+				is.True(errors.Is(s.err, errWhy))
+			})
+		})
+	}
+}
+
+func TestKillIsAsked(t *testing.T) {
+	is := is.New(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	killed := make(chan bool, 1)
+	c := serve(t, func(g *guest) {
+		g.request()
+		cancel(errWhy)
+		_, ok := g.hear(wire.KindKill)
+		killed <- ok
+		g.wait()
+	})
+	_, err := c.Exec(ctx, &client.Command{})
+	is.True(errors.Is(err, errWhy))
+	is.True(<-killed)
+}
+
+// TestKillWhileSending: also when what is being sent to the command has filled
+// the connection.
+func TestKillWhileSending(t *testing.T) {
+	is := is.New(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan struct{})
+	c := serve(t, func(g *guest) {
+		g.request()
+		g.hear(wire.KindStdin)
+		cancel(errWhy)
+		<-done
+	})
+	at := time.Now()
+	_, err := c.Exec(ctx, &client.Command{Stdin: endless{}})
+	took := time.Since(at)
+	close(done)
+	is.True(errors.Is(err, errWhy))
+	is.True(took < 3*time.Second)
+}
+
+// TestKillWithBlockedWriter: a writer that does not return holds up a call for
+// the grace, not for ever.
+func TestKillWithBlockedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := newGate()
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "output")
+			g.hear(wire.KindKill)
+			g.exit(wire.Exit{Signal: syscall.SIGKILL, Killed: true})
+		}), &client.Command{Stdout: out})
+		cancel()
+		later(time.Second)
+		is.True(s.done)
+		is.True(errors.Is(s.err, errWhy))
+		close(out.open)
+	})
+}
+
+// TestEndOfContextWhileDraining: the command has ended, its writer has not.
+func TestEndOfContextWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := newGate()
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "output")
+			g.exit(wire.Exit{})
+		}), &client.Command{Stdout: out})
+		later(time.Hour)
+		is.True(!s.done) // a writer may take its time
+		cancel()
+		later(time.Second)
+		is.True(s.done)
+		is.True(errors.Is(s.err, errWhy))
+		close(out.open)
+	})
+}
+
+func TestKillIgnoredWithBlockedWriter(t *testing.T) {
+	is := is.New(t)
+	out := newGate()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := serve(t, func(g *guest) {
+		g.request()
+		g.send(wire.KindStdout, "output")
+		g.wait()
+	})
+	go func() {
+		<-out.entered
+		cancel(errWhy)
+	}()
+	at := time.Now()
+	_, err := c.Exec(ctx, &client.Command{Stdout: out})
+	is.True(errors.Is(err, errWhy))
+	is.True(time.Since(at) < 3*time.Second)
+	close(out.open)
+}
+
+func TestLateExitWithBlockedWriter(t *testing.T) {
+	bug(t, "the graces of kill and of drain add up: 1.6 s where Cmd.Run promises a second")
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := newGate()
+		defer close(out.open)
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "output")
+			g.hear(wire.KindKill)
+			<-time.After(790 * time.Millisecond)
+			g.exit(wire.Exit{Signal: syscall.SIGKILL, Killed: true})
+		}), &client.Command{Stdout: out})
+		cancel()
+		later(time.Second)
+		is.True(s.done)
+	})
+}
+
+func TestNoWriteAfterReturn(t *testing.T) {
+	bug(t, "a writer that Exec has given up gets the rest of the output when it comes back")
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := newGate()
+		s, cancel := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "output")
+			<-out.entered // the writer has it
+			g.send(wire.KindStdout, "more")
+			g.hear(wire.KindKill)
+			g.exit(wire.Exit{Signal: syscall.SIGKILL, Killed: true})
+		}), &client.Command{Stdout: out})
+		cancel()
+		later(time.Second)
+		is.True(s.done)
+		close(out.open)
+		synctest.Wait()
+		is.Equal(out.String(), "output") // the Write that was under way is the last
+	})
+}
+
+func TestLostExecDeliversFirst(t *testing.T) {
+	bug(t, "Exec on a connection that breaks returns while a writer is at work: what had come is not delivered, or while the caller reads it")
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		out := newGate()
+		s, _ := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindStdout, "output")
+			<-out.entered
+			g.send(wire.KindStdout, " to the last byte")
+		}), &client.Command{Stdout: out})
+		returned := s.done
+		close(out.open)
+		synctest.Wait()
+		is.True(!returned) // the writer was still busy
+		is.True(s.done)
+		is.True(errors.Is(s.err, client.ErrLost))
+		is.Equal(out.String(), "output to the last byte")
+	})
+}
+
+// counted serves a command whose standard input it only counts.
+func counted(t *testing.T) (c *client.Client, total *atomic.Int64, init func() *guest) {
+	total = &atomic.Int64{}
+	met := make(chan *guest, 1)
+	c = pipe(t, func(g *guest) {
+		g.request()
+		met <- g
+		for {
+			kind, p, err := g.in.Next()
+			if err != nil {
+				return
+			}
+			switch kind {
+			case wire.KindStdin:
+				total.Add(int64(len(p)))
+			case wire.KindKill:
+				g.exit(wire.Exit{Killed: true})
+			}
+		}
+	})
+	return c, total, func() *guest { return <-met }
+}
+
+func credit(g *guest, n int) {
+	g.raw(wire.AppendFrame(nil, wire.KindCredit, wire.Credit(wire.KindStdin, n)))
+	synctest.Wait()
+}
+
+// TestStdinKeepsWithinWindow: the client sends a window, and then what it has
+// credit for.
+func TestStdinKeepsWithinWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		c, total, init := counted(t)
+		s, cancel := start(t, c, &client.Command{Stdin: endless{}})
+		g := init()
+		later(time.Hour)
+		want := int64(wire.Window)
+		is.Equal(total.Load(), want) // without credit
+		for _, n := range []int{1, 1000, 0, wire.Window} {
+			credit(g, n)
+			want += int64(n)
+			is.Equal(total.Load(), want)
+		}
+		cancel()
+		synctest.Wait()
+		is.True(s.done)
+	})
+}
+
+// TestExcessCredit: room is never more than a window.
+func TestExcessCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		in, w := io.Pipe()
+		c, total, init := counted(t)
+		s, cancel := start(t, c, &client.Command{Stdin: io.MultiReader(in, endless{})})
+		g := init()
+		for range 5 {
+			credit(g, wire.Window)
+		}
+		is.Equal(total.Load(), int64(0))
+		w.Close() // now there is input without end
+		synctest.Wait()
+		is.Equal(total.Load(), int64(wire.Window))
+		cancel()
+		synctest.Wait()
+		is.True(s.done)
+	})
+}
+
+// TestCloseStdin: what the command does not read is not read from the caller.
+func TestCloseStdin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		heard := make(chan bool, 1)
+		s, _ := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.send(wire.KindCloseStdin, "")
+			_, ok := g.hear(wire.KindCloseStdin)
+			heard <- ok
+			g.exit(wire.Exit{Code: 6})
+		}), &client.Command{Stdin: endless{}})
+		is.True(s.done)
+		is.NoErr(s.err)
+		is.Equal(s.exit.Code, 6)
+		is.True(<-heard)
+	})
+}
+
+// TestStdinEndsWithoutRoom: input that fits the window exactly, and its end.
+func TestStdinEndsWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is := is.New(t)
+		s, _ := start(t, pipe(t, func(g *guest) {
+			g.request()
+			g.hear(wire.KindCloseStdin)
+			g.exit(wire.Exit{})
+		}), &client.Command{Stdin: strings.NewReader(strings.Repeat("x", wire.Window))})
+		later(time.Hour)
+		is.True(s.done)
+		is.NoErr(s.err)
+	})
+}

@@ -1,0 +1,144 @@
+package runtimetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A State is what a process holds that a Runtime may leave behind.
+type State struct {
+	mounts     []string
+	processes  []string
+	folders    []string
+	cgroups    []string
+	goroutines int
+	files      int
+}
+
+// Snapshot takes the state as it is now.
+func Snapshot() State {
+	return State{
+		mounts: mounts(), processes: engines(), folders: folders(), cgroups: cgroups(),
+		goroutines: runtime.NumGoroutine(), files: files(),
+	}
+}
+
+// settle is how long what has been told to end may take to be gone.
+const settle = 5 * time.Second
+
+// Left says what is there now and was not before: engine processes, mounts,
+// folders, control groups, descriptors and goroutines. It allows what is
+// ending a moment.
+func Left(before State) []string {
+	end := time.Now().Add(settle)
+	for {
+		left := before.left()
+		if len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+		runtime.Gosched()
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (before State) left() []string {
+	now := Snapshot()
+	var left []string
+	for _, d := range []struct {
+		what       string
+		then, here []string
+	}{
+		{"mount", before.mounts, now.mounts},
+		{"process", before.processes, now.processes},
+		{"folder", before.folders, now.folders},
+		{"cgroup", before.cgroups, now.cgroups},
+	} {
+		for _, name := range d.here {
+			if !slices.Contains(d.then, name) {
+				left = append(left, d.what+" "+name)
+			}
+		}
+	}
+	if now.files > before.files {
+		left = append(left, fmt.Sprintf("%d descriptors, there were %d", now.files, before.files))
+	}
+	if now.goroutines > before.goroutines {
+		var stacks bytes.Buffer
+		pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		left = append(left, fmt.Sprintf("%d goroutines, there were %d:\n%s", now.goroutines, before.goroutines, stacks.String()))
+	}
+	return left
+}
+
+func mounts() []string {
+	b, _ := os.ReadFile("/proc/self/mountinfo")
+	var list []string
+	for line := range strings.Lines(string(b)) {
+		list = append(list, strings.TrimSpace(line))
+	}
+	return list
+}
+
+// engines lists the processes that this one is the ancestor of, or that are
+// parts of an engine: those of a detached sandbox have another parent.
+func engines() []string {
+	entries, _ := os.ReadDir("/proc")
+	var list []string
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil || len(cmdline) == 0 { // a zombie holds nothing
+			continue
+		}
+		name, _, _ := bytes.Cut(cmdline, []byte{0})
+		if strings.HasPrefix(string(name), "runsc-") || parent(pid) == os.Getpid() {
+			list = append(list, e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return list
+}
+
+func parent(pid int) int {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	ppid, _ := strconv.Atoi(fields[1])
+	return ppid
+}
+
+// folders lists the temporary folders of Runtimes without a Root.
+func folders() []string {
+	list, _ := filepath.Glob(filepath.Join(os.TempDir(), "sandbox-*"))
+	return list
+}
+
+func cgroups() []string {
+	var list []string
+	for _, pattern := range []string{"/sys/fs/cgroup/sandbox*/*", "/sys/fs/cgroup/*/sandbox*/*"} {
+		match, _ := filepath.Glob(pattern)
+		for _, path := range match {
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
+}
+
+func files() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
+}

@@ -1,0 +1,96 @@
+// Package runtimetest gives tests a Runtime on the real engine, and finds what
+// it leaves behind.
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/engine"
+	"github.com/hanzoai/sandbox/sandbox"
+	_ "github.com/hanzoai/sandbox/sandbox/runsc" // the engine under test
+)
+
+// Require is the environment variable that turns a skipped test of the real
+// engine into a failed one.
+const Require = "SANDBOX_REQUIRE_ENGINE"
+
+// New returns a Runtime that is closed when the test ends. Where the engine
+// cannot run, the test is skipped with the reason.
+func New(t testing.TB, cfg sandbox.Config) *sandbox.Runtime {
+	t.Helper()
+	rt, err := Open(t, cfg)
+	if errors.Is(err, sandbox.ErrUnavailable) && os.Getenv(Require) == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rt.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return rt
+}
+
+// Open is sandbox.New with an executable that can serve in this test binary
+// and, unless one is given, a logger that writes to the test's log.
+func Open(t testing.TB, cfg sandbox.Config) (*sandbox.Runtime, error) {
+	t.Helper()
+	if cfg.Executable == "" && cfg.Runsc == "" && errors.Is(engine.Embedded(), engine.ErrCgo) {
+		cfg.Executable = helper(t)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	return sandbox.New(cfg)
+}
+
+// Lease returns a sandbox of a new Runtime.
+func Lease(t testing.TB, spec sandbox.Spec) *sandbox.Sandbox {
+	t.Helper()
+	sb, err := New(t, sandbox.Config{}).Lease(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb
+}
+
+// Context returns a context for one step of a test, which bounds it.
+func Context(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "hanzo-sandbox-test", "engine")
+	cmd := osexec.Command("go", "build", "-o", path, "github.com/hanzoai/sandbox/internal/runtimetest/engine")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.Join(err, errors.New(string(out)))
+	}
+	return path, nil
+})
+
+// helper builds the static program, once a run.
+func helper(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

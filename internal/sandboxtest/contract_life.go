@@ -1,0 +1,181 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+func (c Contract) life(t *testing.T) {
+	t.Run("what a lease cannot have", c.refusedLease)
+	t.Run("unknown id", c.unknown)
+	t.Run("description", c.info)
+	t.Run("end during a command", c.endCommand)
+	t.Run("end under open files and connections", c.endOpen)
+	t.Run("end by time", c.endByTime)
+}
+
+func (c Contract) refusedLease(t *testing.T) {
+	for name, spoil := range map[string]func(*sandbox.Spec){
+		"class":                    func(s *sandbox.Spec) { s.Class = "nosuch" },
+		"network":                  func(s *sandbox.Spec) { s.Network = "nosuch" },
+		"negative TTL":             func(s *sandbox.Spec) { s.TTL = -time.Second },
+		"environment without =":    func(s *sandbox.Spec) { s.Env = []string{"NAME"} },
+		"environment without name": func(s *sandbox.Spec) { s.Env = []string{"=value"} },
+		"NUL in the environment":   func(s *sandbox.Spec) { s.Env = []string{"NAME=\x00"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := is.New(t)
+			spec := c.Spec
+			spoil(&spec)
+			_, err := c.Sandboxes.Lease(bounded(t), spec)
+			is.True(errors.Is(err, sandbox.ErrInvalid))
+		})
+	}
+}
+
+var idForm = regexp.MustCompile(`^[a-z0-9]{21}$`)
+
+func (c Contract) unknown(t *testing.T) {
+	is := is.New(t)
+	for _, id := range []string{strings.Repeat("x", 21), "", "..", "../x", "a\x00", strings.Repeat("x", 10_000)} {
+		_, err := c.Sandboxes.Attach(bounded(t), id)
+		is.True(errors.Is(err, sandbox.ErrNotFound))
+		is.True(len(err.Error()) < 200) // what is no id is not repeated at length
+		for name, err := range uses(t, sandbox.Handle(c.Sandboxes, id)) {
+			if !errors.Is(err, sandbox.ErrNotFound) && !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s of the id %.30q: %v", name, id, err)
+			}
+		}
+	}
+}
+
+// uses makes every use of a sandbox and returns the error of each.
+func uses(t *testing.T, sb *sandbox.Sandbox) map[string]error {
+	t.Helper()
+	ctx := bounded(t)
+	fsys := sb.FS(ctx)
+	errs := map[string]error{
+		"Run":       sb.Command("true").Run(ctx),
+		"WriteFile": sb.WriteFile(ctx, "file", strings.NewReader("x"), 0o644),
+		"Mkdir":     sb.Mkdir(ctx, "dir", 0o755),
+		"Remove":    sb.Remove(ctx, "file"),
+		"RemoveAll": sb.RemoveAll(ctx, "file"),
+		"End":       sb.End(ctx),
+	}
+	_, errs["Info"] = sb.Info(ctx)
+	_, errs["Open"] = fsys.Open("file")
+	_, errs["Stat"] = fs.Stat(fsys, "file")
+	_, errs["Lstat"] = fs.Lstat(fsys, "file")
+	_, errs["ReadLink"] = fs.ReadLink(fsys, "file")
+	_, errs["ReadDir"] = fs.ReadDir(fsys, ".")
+	_, errs["Ports"] = sb.Ports(ctx)
+	_, errs["DialContext"] = sb.DialContext(ctx, "tcp", "localhost:80")
+	return errs
+}
+
+// info looks at a sandbox through its handles, then ends it.
+func (c Contract) info(t *testing.T) {
+	is := is.New(t)
+	before := time.Now()
+	sb := c.lease(t)
+	info, err := sb.Info(bounded(t))
+	is.NoErr(err)
+	is.True(idForm.MatchString(sb.ID()))
+	is.Equal(info.ID, sb.ID())
+	is.Equal(info.Status, sandbox.StatusRunning)
+	is.Equal(info.Class, sandbox.ClassExec)
+	is.True(info.Image != "")
+	is.True(strings.HasPrefix(info.Workdir, "/"))
+	is.Equal(outputOf(t, sb, "pwd"), info.Workdir+"\n")
+	is.True(info.Created.Sub(before).Abs() < limit)
+	is.True(info.Expires.After(info.Created))
+
+	other, err := c.Sandboxes.Attach(bounded(t), sb.ID())
+	is.NoErr(err)
+	is.Equal(other.ID(), sb.ID())
+	write(t, sb, "file", "by one handle", 0o644)
+	is.Equal(read(t, other, "file"), "by one handle") // both lead to the same sandbox
+
+	is.NoErr(other.End(bounded(t)))
+	is.True(errors.Is(sb.End(bounded(t)), sandbox.ErrEnded)) // a second end is told from a first
+	for name, err := range uses(t, sb) {
+		if !isOver(err) && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s after the end: %v", name, err)
+		}
+	}
+	_, err = c.Sandboxes.Attach(bounded(t), sb.ID())
+	is.True(isOver(err))
+}
+
+func (c Contract) endCommand(t *testing.T) {
+	is := is.New(t)
+	sb := c.lease(t)
+	r := start(t.Context(), t, sleeper(sb))
+	is.NoErr(sb.End(bounded(t)))
+	err := await(t, soon, r.done)
+	e := exitOf(t, err)
+	is.Equal(e.Cause, sandbox.CauseEnded)
+	is.True(errors.Is(err, sandbox.ErrEnded))
+	is.Equal(r.String(), "up\n")
+}
+
+func (c Contract) endOpen(t *testing.T) {
+	is := is.New(t)
+	sb := c.lease(t)
+	write(t, sb, "large", pattern(8<<20, 0), 0o644)
+	f, err := sb.FS(t.Context()).Open("large")
+	is.NoErr(err)
+	defer f.Close()
+	src, w := io.Pipe()
+	defer w.Close()
+	written := make(chan error, 1)
+	go func() { written <- sb.WriteFile(context.Background(), "new", src, 0o644) }()
+	is.NoErr(within(t, limit, func() error {
+		_, err := io.WriteString(w, "half")
+		return err
+	}))
+	_, dials := c.Sandboxes.(sandbox.Dialer)
+	var ended = func() error { return nil }
+	if dials {
+		c.listen(t, sb, portA)
+		conn := dial(t, sb)
+		is.NoErr(says(conn, "hello"))
+		ended = func() error {
+			_, err := conn.Read(make([]byte, 1))
+			return err
+		}
+	}
+	is.NoErr(sb.End(bounded(t)))
+	_, err = io.Copy(io.Discard, f)
+	is.True(err != nil)                              // not a file that is shorter than it was
+	is.True(await(t, soon, written) != nil)          // nor one that nobody will find
+	is.True(!dials || within(t, soon, ended) != nil) // nor a connection to nowhere
+}
+
+// endByTime waits for the end of a lease by what it does to a command.
+func (c Contract) endByTime(t *testing.T) {
+	is := is.New(t)
+	spec := c.Spec
+	spec.TTL = 2 * time.Second
+	sb, err := c.Sandboxes.Lease(bounded(t), spec)
+	is.NoErr(err)
+	info, err := sb.Info(bounded(t))
+	is.NoErr(err)
+	is.Equal(info.Expires.Sub(info.Created), spec.TTL)
+	r := start(context.Background(), t, sleeper(sb))
+	err = await(t, time.Until(info.Expires)+2*soon, r.done)
+	is.True(!time.Now().Before(info.Expires)) // not before its time
+	is.True(errors.Is(err, sandbox.ErrEnded))
+	is.Equal(exitOf(t, err).Cause, sandbox.CauseEnded)
+	is.True(isOver(sb.Command("true").Run(bounded(t))))
+}

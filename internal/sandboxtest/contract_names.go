@@ -1,0 +1,92 @@
+package sandboxtest
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// nameCases are about the names of files.
+var nameCases = cases{
+	{"odd names", oddNames},
+	{"name that is too long", longName},
+	{"names that lead out", leadOut},
+	{"names of no file", noFile},
+	{"names that an FS has not", invalidInFS},
+}
+
+var oddFileNames = []string{
+	" ", "a b", " a", "a ", "a\nb", "a\tb", "-rf", "--", "e\u0301", "é", "日本", "😀", "a%2Fb", "%00", "..data", "...", "a.", ".a",
+	"~", "$HOME", "*", "'", `"`, "a:b", "a;b", "#", "CON", strings.Repeat("n", 255), strings.Repeat("é", 127) + "x",
+}
+
+func oddNames(t *testing.T, sb *sandbox.Sandbox) {
+	is := is.New(t)
+	want := map[string]bool{}
+	for _, name := range oddFileNames {
+		write(t, sb, "odd-names/"+name, name, 0o644)
+		want[name] = true
+	}
+	for _, name := range list(t, sb, "odd-names") {
+		is.True(want[name]) // the name as it was given, also in how é is composed
+		delete(want, name)
+		is.Equal(read(t, sb, "odd-names/"+name), name)
+		is.Equal(outputOf(t, sb, "cat", "odd-names/"+name), name)
+	}
+	is.Equal(len(want), 0)
+	write(t, sb, "odd-names/a\n/b", "in a directory", 0o644)
+	is.Equal(read(t, sb, "odd-names/a\n/b"), "in a directory")
+}
+
+func longName(t *testing.T, sb *sandbox.Sandbox) {
+	is := is.New(t)
+	is.True(sb.WriteFile(bounded(t), "long-name/"+strings.Repeat("n", 256), strings.NewReader(""), 0o644) != nil)
+}
+
+// outside are names that lead out of the workdir, if only for a moment.
+var outside = []string{"..", "../x", "a/../../x", "/etc/passwd", "/x", "/", "/mnt/database/x", "a\x00b", "\x00"}
+
+func leadOut(t *testing.T, sb *sandbox.Sandbox) {
+	for _, name := range outside {
+		t.Run(name, func(t *testing.T) {
+			refusesName(t, sb.WriteFile(bounded(t), name, strings.NewReader("x"), 0o644), name)
+		})
+	}
+}
+
+// refusesName asserts that err is of a name that cannot be right.
+func refusesName(t *testing.T, err error, name string) {
+	t.Helper()
+	if !errors.Is(err, sandbox.ErrInvalid) {
+		t.Fatalf("%q: %v is no ErrInvalid", name, err)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); !ok || e.Path != name {
+		t.Fatalf("%q: %v does not name the file, as a PathError does", name, err)
+	}
+}
+
+func noFile(t *testing.T, sb *sandbox.Sandbox) {
+	for _, name := range []string{"", ".", "./", "dir/", "dir/..", "/mnt/data/"} {
+		t.Run(name, func(t *testing.T) {
+			refusesName(t, sb.WriteFile(bounded(t), name, strings.NewReader("x"), 0o644), name)
+		})
+	}
+}
+
+func invalidInFS(t *testing.T, sb *sandbox.Sandbox) {
+	is := is.New(t)
+	fsys := sb.FS(bounded(t))
+	for _, name := range []string{"", "..", "../x", "a/../b", "/etc/passwd", "/mnt/data/x", "./x", "x/", "a//b", "a\x00b"} {
+		_, err := fsys.Open(name)
+		is.True(errors.Is(err, fs.ErrInvalid))
+		_, err = fs.Stat(fsys, name)
+		is.True(errors.Is(err, fs.ErrInvalid))
+		_, err = fs.ReadDir(fsys, name)
+		is.True(errors.Is(err, fs.ErrInvalid))
+	}
+}

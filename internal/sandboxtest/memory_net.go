@@ -1,0 +1,182 @@
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// DialContext implements sandbox.Dialer.
+func (m *Memory) DialContext(ctx context.Context, id, network, address string) (net.Conn, error) {
+	b, err := m.find("dial", id)
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.dial(ctx, network, address)
+	if err != nil {
+		return nil, &sandbox.Error{Op: "dial", ID: id, Err: err}
+	}
+	return c, nil
+}
+
+// Ports implements sandbox.PortLister.
+func (m *Memory) Ports(_ context.Context, id string) ([]int, error) {
+	b, err := m.find("ports", id)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.listeners)), nil
+}
+
+func (b *box) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	port, err := loopbackPort(network, address)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	l := b.listeners[port]
+	b.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: network, Addr: loopback(port), Err: syscall.ECONNREFUSED}
+	if l == nil {
+		return nil, refused
+	}
+	client, server := connect(l.proc.ctx, port)
+	select {
+	case l.backlog <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, refused
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// loopbackPort reads the address that a dial is for.
+func loopbackPort(network, address string) (int, error) {
+	if !slices.Contains([]string{"tcp", "tcp4", "tcp6"}, network) {
+		return 0, fmt.Errorf("%w: network %.40q", sandbox.ErrInvalid, network)
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, errors.Join(sandbox.ErrInvalid, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && host != "" && (ip == nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
+		return 0, fmt.Errorf("%w: address %.80q is not of the loopback", sandbox.ErrInvalid, address)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil || port == 0 {
+		return 0, fmt.Errorf("%w: address %.80q has no port", sandbox.ErrInvalid, address)
+	}
+	return int(port), nil
+}
+
+func loopback(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+
+// Listen listens on a port of the sandbox's loopback. The listener ends with
+// the program, as do its connections.
+func (p *Proc) Listen(port int) (net.Listener, error) {
+	fail := func(err error) (net.Listener, error) {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: loopback(port), Err: err}
+	}
+	if port < 1 || port > 65535 {
+		return fail(syscall.EINVAL)
+	}
+	b := p.job.box
+	l := &listener{proc: p, port: port, backlog: make(chan net.Conn), closed: make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.listeners[port] != nil {
+		return fail(syscall.EADDRINUSE)
+	}
+	b.listeners[port] = l
+	context.AfterFunc(p.ctx, func() { l.Close() })
+	return l, nil
+}
+
+type listener struct {
+	proc    *Proc
+	port    int
+	backlog chan net.Conn
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.backlog:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		b := l.proc.job.box
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.listeners, l.port)
+		close(l.closed)
+	})
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return loopback(l.port) }
+
+// A conn is one end of a connection. Each direction is a pipe of its own, so
+// that it can end by itself; neither holds more than is being written.
+type conn struct {
+	in, out       net.Conn
+	local, remote net.Addr
+	stop          func() bool // of what ends the connection with the server
+}
+
+// connect returns the two ends of a connection, of which the server's ends with
+// its program.
+func connect(ctx context.Context, port int) (client, server *conn) {
+	toServer, fromClient := net.Pipe()
+	toClient, fromServer := net.Pipe()
+	none := func() bool { return true }
+	client = &conn{in: toClient, out: fromClient, local: loopback(0), remote: loopback(port), stop: none}
+	server = &conn{in: toServer, out: fromServer, local: loopback(port), remote: loopback(0)}
+	server.stop = context.AfterFunc(ctx, func() {
+		server.in.Close()
+		server.out.Close()
+	})
+	return client, server
+}
+
+func (c *conn) Read(p []byte) (int, error)  { return c.in.Read(p) }
+func (c *conn) Write(p []byte) (int, error) { return c.out.Write(p) }
+
+// CloseWrite tells the other end that no more will come.
+func (c *conn) CloseWrite() error { return c.out.Close() }
+
+func (c *conn) Close() error {
+	c.stop()
+	return errors.Join(c.in.Close(), c.out.Close())
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.in.SetReadDeadline(t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.out.SetWriteDeadline(t) }
+
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}

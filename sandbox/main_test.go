@@ -1,0 +1,22 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+)
+
+// TestMain fails the run when the tests, each of which closes what it opened,
+// have left anything behind.
+func TestMain(m *testing.M) {
+	before := runtimetest.Snapshot()
+	code := m.Run()
+	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
+		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
+		code = 1
+	}
+	os.Exit(code)
+}
