@@ -39,16 +39,16 @@ func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := r.images.Image(ctx, r.folder("images"), spec.Image)
-	if err != nil {
-		return nil, err
-	}
 	if err := r.begin(); err != nil {
 		return nil, err
 	}
 	defer r.tasks.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
+	image, err := r.images.Image(ctx, r.folder("images"), spec.Image)
+	if err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("engine: no start within %v: %w", startTimeout, ErrTimeout))
 	defer stop()
 	s := r.newInstance(spec, class, environment(image, spec.Env))

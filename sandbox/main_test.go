@@ -12,11 +12,13 @@ import (
 // TestMain fails the run when the tests, each of which closes what it opened,
 // have left anything behind.
 func TestMain(m *testing.M) {
+	remove := runtimetest.Isolate()
 	before := runtimetest.Snapshot()
 	code := m.Run()
 	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
 		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
 		code = 1
 	}
+	remove()
 	os.Exit(code)
 }

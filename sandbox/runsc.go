@@ -85,13 +85,18 @@ func (r *runsc) remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// close gives back what the engine keeps for all sandboxes together.
+// close gives back what the engine keeps for all sandboxes together: a network
+// namespace, mounted once for each start that found none.
 func (r *runsc) close() error {
-	err := unix.Unmount(filepath.Join(r.root, "null-netns"), unix.MNT_DETACH)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
-		return nil
+	for {
+		err := unix.Unmount(filepath.Join(r.root, "null-netns"), unix.MNT_DETACH)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("engine: unmount: %w", err)
+		}
 	}
-	return err
 }
 
 // A startFailure is an engine that did not start, with what it said last.

@@ -87,8 +87,20 @@ func mounts() []string {
 	return list
 }
 
-// engines lists the processes that this one is the ancestor of, or that are
-// parts of an engine: those of a detached sandbox have another parent.
+// Isolate gives this test process a temporary folder of its own, in which all
+// its Roots then are, and returns what removes it. It makes Left blind to what
+// other test processes do at the same time.
+func Isolate() (remove func()) {
+	dir, err := os.MkdirTemp("", "sandboxtest-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("TMPDIR", dir)
+	return func() { os.RemoveAll(dir) }
+}
+
+// engines lists this process's children, and the parts of engines whose state
+// is in its temporary folder: those of a running sandbox have another parent.
 func engines() []string {
 	entries, _ := os.ReadDir("/proc")
 	var list []string
@@ -101,8 +113,7 @@ func engines() []string {
 		if err != nil || len(cmdline) == 0 { // a zombie holds nothing
 			continue
 		}
-		name, _, _ := bytes.Cut(cmdline, []byte{0})
-		if strings.HasPrefix(string(name), "runsc-") || parent(pid) == os.Getpid() {
+		if bytes.Contains(cmdline, []byte("--root="+os.TempDir())) || parent(pid) == os.Getpid() {
 			list = append(list, e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
 	}

@@ -9,7 +9,10 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,4 +96,18 @@ func helper(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// KillEngine kills the engine of a sandbox under root from outside, as the
+// kernel might.
+func KillEngine(root, id string) error {
+	b, err := os.ReadFile(filepath.Join(root, "sandboxes", id, "pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
 }

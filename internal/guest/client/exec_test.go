@@ -426,23 +426,34 @@ func TestCutFileAsStdin(t *testing.T) {
 	is.True(errors.Is(err, client.ErrLost))
 }
 
+// A stuckReader waits in Read until it is released.
+type stuckReader struct {
+	entered chan struct{} // receives when a Read begins
+	release chan struct{}
+}
+
+func (r *stuckReader) Read(p []byte) (int, error) {
+	r.entered <- struct{}{}
+	<-r.release
+	return copy(p, "too late"), nil
+}
+
 // TestBlockedStdin: a Read that cannot be called back holds up nothing but its
-// own goroutine.
+// own goroutine, and is the last.
 func TestBlockedStdin(t *testing.T) {
 	is := is.New(t)
-	in, w := io.Pipe()
+	in := &stuckReader{entered: make(chan struct{}, 10), release: make(chan struct{})}
 	c := serve(t, func(g *guest) {
 		g.request()
-		g.send(wire.KindCloseStdin, "")
+		<-in.entered
 		g.exit(wire.Exit{Code: 4})
 		g.wait()
 	})
 	exit, err := c.Exec(within(t, patience), &client.Command{Stdin: in})
 	is.NoErr(err)
 	is.Equal(exit.Code, 4)
-	_, err = w.Write([]byte("too late")) // the last Read there is
-	is.NoErr(err)
-	// Nobody reads from then on, which the end of the test sees to.
+	close(in.release)
+	t.Cleanup(func() { is.Equal(len(in.entered), 0) }) // no further Read, once the goroutine has ended
 }
 
 func TestSignalsAndSizes(t *testing.T) {

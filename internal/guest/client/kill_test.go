@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -361,20 +360,5 @@ func TestCloseStdin(t *testing.T) {
 		is.NoErr(s.err)
 		is.Equal(s.exit.Code, 6)
 		is.True(<-heard)
-	})
-}
-
-// TestStdinEndsWithoutRoom: input that fits the window exactly, and its end.
-func TestStdinEndsWithoutRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		is := is.New(t)
-		s, _ := start(t, pipe(t, func(g *guest) {
-			g.request()
-			g.hear(wire.KindCloseStdin)
-			g.exit(wire.Exit{})
-		}), &client.Command{Stdin: strings.NewReader(strings.Repeat("x", wire.Window))})
-		later(time.Hour)
-		is.True(s.done)
-		is.NoErr(s.err)
 	})
 }

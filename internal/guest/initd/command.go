@@ -49,6 +49,9 @@ func take(fd *int) int {
 
 // run returns how the command ended, once its output has been sent.
 func (cmd *command) run() wire.Exit {
+	if cmd.conn.in.Ready() {
+		cmd.listen() // to what came together with the request: poll does not tell
+	}
 	for !cmd.over() {
 		cmd.step()
 	}

@@ -1,0 +1,310 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+func TestCloseLeavesNothing(t *testing.T) {
+	is := is.New(t)
+	before := runtimetest.Snapshot()
+	rt := runtimetest.New(t, sandbox.Config{})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	end := make(chan error, 1)
+	up, says := net.Pipe()
+	go func() {
+		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
+		cmd.Stdout = says
+		end <- cmd.Run(t.Context())
+	}()
+	_, err = up.Read(make([]byte, 3))
+	is.NoErr(err)
+	is.NoErr(rt.Close())
+	e, ok := errors.AsType[*sandbox.ExitError](<-end)
+	is.True(ok && e.Cause == sandbox.CauseEnded) // a running command learns why it ended
+	is.True(errors.Is(e, sandbox.ErrEnded))
+	is.NoErr(rt.Close()) // twice is fine
+	_, err = rt.Lease(t.Context(), sandbox.Spec{})
+	is.True(errors.Is(err, sandbox.ErrClosed))
+	up.Close()
+	says.Close()
+	is.Equal(runtimetest.Left(before), nil)
+}
+
+func TestManySandboxesAtOnce(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	const n = 20
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			errs[i] = func() error {
+				sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+				if err != nil {
+					return err
+				}
+				mark := fmt.Sprint("mark ", i)
+				if err := sb.WriteFile(t.Context(), "mark", strings.NewReader(mark), 0o644); err != nil {
+					return err
+				}
+				out, err := sb.Command("cat", "mark").Output(t.Context())
+				if string(out) != mark {
+					return fmt.Errorf("%q, %w", out, err)
+				}
+				return nil
+			}()
+		})
+	}
+	wg.Wait()
+	is.NoErr(errors.Join(errs...))
+	count := 0
+	for info, err := range rt.List(t.Context()) {
+		is.NoErr(err)
+		is.Equal(info.Status, sandbox.StatusRunning)
+		count++
+	}
+	is.Equal(count, n)
+}
+
+func TestManyCommandsAtOnce(t *testing.T) {
+	is := is.New(t)
+	sb := runtimetest.Lease(t, sandbox.Spec{})
+	const n = 200
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			text := strings.Repeat(fmt.Sprintln("line", i), 100)
+			cmd := sb.Command("cat")
+			cmd.Stdin = strings.NewReader(text)
+			out, err := cmd.Output(t.Context())
+			if string(out) != text {
+				errs[i] = fmt.Errorf("command %d: %d bytes for %d: %w", i, len(out), len(text), err)
+			}
+		})
+	}
+	wg.Wait()
+	is.NoErr(errors.Join(errs...))
+}
+
+func TestOneRuntimeARoot(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	_, err := runtimetest.Open(t, sandbox.Config{Root: root})
+	is.True(errors.Is(err, sandbox.ErrInUse))
+	is.True(strings.Contains(err.Error(), root)) // names the folder
+	is.NoErr(rt.Close())
+	again, err := runtimetest.Open(t, sandbox.Config{Root: root})
+	is.NoErr(err)
+	is.NoErr(again.Close())
+}
+
+func TestDetachAndTakeOver(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	owner := sandbox.Owner{Org: "acme", Actor: "ann"}
+	sb, err := rt.For(owner).Lease(t.Context(), sandbox.Spec{Env: []string{"KEPT=yes"}})
+	is.NoErr(err)
+	is.NoErr(sb.WriteFile(t.Context(), "kept", strings.NewReader("kept"), 0o600))
+	before, err := sb.Info(t.Context())
+	is.NoErr(err)
+	is.NoErr(rt.Detach())
+	_, err = sb.Info(t.Context())
+	is.NoErr(err) // what is known stays known
+
+	next := runtimetest.New(t, sandbox.Config{Root: root})
+	again, err := next.For(owner).Attach(t.Context(), sb.ID())
+	is.NoErr(err)
+	after, err := again.Info(t.Context())
+	is.NoErr(err)
+	is.True(before.Expires.Equal(after.Expires))
+	is.Equal(before.Owner, after.Owner)
+	out, err := again.Command("sh", "-c", "cat kept; echo $KEPT").Output(t.Context())
+	is.NoErr(err)
+	is.Equal(string(out), "keptyes\n")
+	is.NoErr(next.Close())
+	entries, err := os.ReadDir(filepath.Join(root, "sandboxes"))
+	is.NoErr(err)
+	is.Equal(len(entries), 0) // Close, unlike Detach, ends them
+}
+
+func TestTakeOverClearsWhatIsBroken(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	id := strings.Repeat("a1z", 7)
+	dir := filepath.Join(root, "sandboxes", id)
+	is.NoErr(os.MkdirAll(dir, 0o700))
+	is.NoErr(os.WriteFile(filepath.Join(dir, "lease.json"), []byte(`{"id":"`+id+`","status":"running","pid":1,"started":1}`), 0o600))
+	is.NoErr(os.MkdirAll(filepath.Join(root, "sandboxes", strings.Repeat("b", 21)), 0o700))
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	entries, err := os.ReadDir(filepath.Join(root, "sandboxes"))
+	is.NoErr(err)
+	is.Equal(len(entries), 0)
+	_, err = rt.Attach(t.Context(), id)
+	is.True(errors.Is(err, sandbox.ErrNotFound))
+}
+
+func TestRootWithALongPath(t *testing.T) {
+	is := is.New(t)
+	root := filepath.Join(t.TempDir(), strings.Repeat("d", 120), strings.Repeat("e", 120))
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	is.NoErr(sb.Command("true").Run(t.Context()))
+}
+
+func TestRootThatCannotBe(t *testing.T) {
+	is := is.New(t)
+	file := filepath.Join(t.TempDir(), "file")
+	is.NoErr(os.WriteFile(file, nil, 0o600))
+	_, err := runtimetest.Open(t, sandbox.Config{Root: filepath.Join(file, "root")})
+	is.True(err != nil)
+	is.True(strings.Contains(err.Error(), file)) // names the folder
+	_, err = runtimetest.Open(t, sandbox.Config{Root: "/proc/sandbox"})
+	is.True(err != nil)
+}
+
+func TestLeaseEndsByTime(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: 1500 * time.Millisecond})
+	is.NoErr(err)
+	err = sb.Command("sleep", "1000").Run(runtimetest.Context(t, 20*time.Second))
+	e, ok := errors.AsType[*sandbox.ExitError](err)
+	is.True(ok)
+	is.Equal(e.Cause, sandbox.CauseEnded)
+}
+
+func TestLostSandbox(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	end := make(chan error, 1)
+	up, says := net.Pipe()
+	defer up.Close()
+	go func() {
+		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
+		cmd.Stdout = says
+		end <- cmd.Run(t.Context())
+	}()
+	_, err = up.Read(make([]byte, 3))
+	is.NoErr(err)
+	is.NoErr(runtimetest.KillEngine(root, sb.ID()))
+	e, ok := errors.AsType[*sandbox.ExitError](<-end)
+	is.True(ok)
+	is.Equal(e.Cause, sandbox.CauseLost)
+	is.True(errors.Is(e, sandbox.ErrLost))
+	err = sb.Command("true").Run(runtimetest.Context(t, 10*time.Second))
+	is.True(errors.Is(err, sandbox.ErrLost))
+	is.NoErr(sb.End(t.Context()))
+	is.True(errors.Is(sb.End(t.Context()), sandbox.ErrEnded))
+}
+
+func TestOwners(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	ann, bob := sandbox.Owner{Org: "acme", Actor: "ann"}, sandbox.Owner{Org: "acme", Actor: "bob"}
+	sb, err := rt.For(ann).Lease(t.Context(), sandbox.Spec{Owner: bob})
+	is.NoErr(err)
+	info, err := sb.Info(t.Context())
+	is.NoErr(err)
+	is.Equal(info.Owner, ann) // the scope says who leases
+	for _, other := range []sandbox.Owner{bob, {Org: "other", Actor: "ann"}, {Org: "other"}, {}} {
+		_, theirs := rt.For(other).Attach(t.Context(), sb.ID())
+		_, unknown := rt.For(other).Attach(t.Context(), strings.Repeat("x", 21))
+		is.True(errors.Is(theirs, sandbox.ErrNotFound))
+		is.Equal(strings.ReplaceAll(theirs.Error(), sb.ID(), ""), strings.ReplaceAll(unknown.Error(), strings.Repeat("x", 21), "")) // one cannot tell
+		is.True(errors.Is(sandbox.Handle(rt.For(other), sb.ID()).Command("true").Run(t.Context()), sandbox.ErrNotFound))
+		for range rt.For(other).List(t.Context()) {
+			t.Fatal("it is listed")
+		}
+	}
+	_, err = rt.For(sandbox.Owner{Org: "acme"}).Attach(t.Context(), sb.ID())
+	is.NoErr(err) // the organisation sees its members'
+	is.NoErr(sb.End(t.Context()))
+	_, err = rt.For(bob).Attach(t.Context(), sb.ID())
+	is.True(errors.Is(err, sandbox.ErrNotFound)) // nor that it has ended
+	_, err = rt.For(ann).Attach(t.Context(), sb.ID())
+	is.True(errors.Is(err, sandbox.ErrEnded))
+}
+
+func TestBadSpecs(t *testing.T) {
+	rt := runtimetest.New(t, sandbox.Config{})
+	for name, spec := range map[string]sandbox.Spec{
+		"class":   {Class: "nosuch"},
+		"image":   {Image: "nosuch"},
+		"path":    {Image: "/"},
+		"ttl":     {TTL: -1},
+		"network": {Network: "host"},
+		"env":     {Env: []string{"=x"}},
+		"nul":     {Env: []string{"A=\x00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := is.New(t)
+			_, err := rt.Lease(t.Context(), spec)
+			is.True(errors.Is(err, sandbox.ErrInvalid) || errors.Is(err, sandbox.ErrNotFound))
+		})
+	}
+	for range rt.List(t.Context()) {
+		t.Fatal("a bad Spec left a sandbox")
+	}
+}
+
+func TestDirectoryImage(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	busybox, err := os.ReadFile("/bin/busybox")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this machine has no static busybox to make an image of")
+	}
+	is.NoErr(err)
+	is.NoErr(os.Mkdir(filepath.Join(root, "bin"), 0o755))
+	is.NoErr(os.WriteFile(filepath.Join(root, "bin", "sh"), busybox, 0o755))
+	is.NoErr(os.Chmod(root, 0o755))
+	rt := runtimetest.New(t, sandbox.Config{Images: sandbox.Local{Dirs: map[string]string{"tiny": root}}})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{Image: "tiny"})
+	is.NoErr(err)
+	out, err := sb.Command("sh", "-c", "pwd; echo ~").Output(t.Context())
+	is.NoErr(err)
+	is.Equal(string(out), "/mnt/data\n/home/sandbox\n")
+	entries, err := os.ReadDir(root)
+	is.NoErr(err)
+	is.Equal(len(entries), 1) // the folder is as it was
+}
+
+func TestLeaseOfACancelledCaller(t *testing.T) {
+	is := is.New(t)
+	before := runtimetest.Snapshot()
+	rt := runtimetest.New(t, sandbox.Config{})
+	for _, after := range []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		_, err := rt.Lease(ctx, sandbox.Spec{})
+		cancel()
+		is.True(errors.Is(err, context.DeadlineExceeded))
+	}
+	for range rt.List(t.Context()) {
+		t.Fatal("a cancelled lease left a sandbox")
+	}
+	is.NoErr(rt.Close())
+	is.Equal(runtimetest.Left(before), nil)
+}
