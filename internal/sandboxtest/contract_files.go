@@ -111,9 +111,7 @@ func readDevice(t *testing.T, sb *sandbox.Sandbox) {
 
 func absoluteName(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)
-	info, err := sb.Info(bounded(t))
-	is.NoErr(err)
-	write(t, sb, info.Workdir+"/absolute-name/file", "x", 0o644)
+	write(t, sb, workdirOf(t, sb)+"/absolute-name/file", "x", 0o644)
 	is.Equal(read(t, sb, "absolute-name/file"), "x")
 }
 

@@ -90,7 +90,10 @@ var dialCases = cases{
 func dialNone(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)
 	for _, address := range []string{"localhost:7003", "127.0.0.1:7003", "[::1]:7003"} {
-		_, err := sb.DialContext(bounded(t), "tcp", address)
+		err := within(t, soon, func() error {
+			_, err := sb.DialContext(bounded(t), "tcp", address)
+			return err
+		})
 		is.True(errors.Is(err, syscall.ECONNREFUSED))
 	}
 }

@@ -65,6 +65,9 @@ func (m *Memory) Exec(ctx context.Context, id string, p *sandbox.Process) (sandb
 
 // prepare finds the program, and the directory that it is to start in.
 func (b *box) prepare(p *sandbox.Process) (Program, error) {
+	if len(p.Args) == 0 {
+		return nil, &sandbox.StartError{Err: syscall.EINVAL}
+	}
 	dir := workpath.Dir(workdir, p.Dir)
 	info, err := b.files.stat(dir, true)
 	if err == nil && !info.IsDir() {

@@ -55,14 +55,15 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, refused
 	}
 	client, server := connect(l.proc.ctx, port)
+	err = refused
 	select {
 	case l.backlog <- server:
 		return client, nil
 	case <-l.closed:
-		return nil, refused
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	return nil, errors.Join(err, server.Close())
 }
 
 // loopbackPort reads the address that a dial is for.

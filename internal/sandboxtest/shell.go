@@ -144,6 +144,9 @@ func (s *shell) quoted(b *strings.Builder) error {
 		case '"':
 			return nil
 		case '\\':
+			if s.src != "" && !strings.ContainsRune("\"\\$`", rune(s.src[0])) {
+				b.WriteByte(c)
+			}
 			s.escaped(b)
 		case '$':
 			b.WriteString(s.variable())

@@ -18,7 +18,7 @@ var vocabulary = map[string]Program{
 	"true":     func(context.Context, *Proc) int { return 0 },
 	"false":    func(context.Context, *Proc) int { return 1 },
 	"pwd":      func(_ context.Context, p *Proc) int { return p.print(p.Dir + "\n") },
-	"env":      func(_ context.Context, p *Proc) int { return p.print(strings.Join(append(p.Env, ""), "\n")) },
+	"env":      func(_ context.Context, p *Proc) int { return p.print(strings.Join(p.Env, "\n") + "\n") },
 	"printenv": printenv,
 	"sleep":    sleep,
 	"echo":     echoWords,

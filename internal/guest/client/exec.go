@@ -102,8 +102,8 @@ func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
 	stop := context.AfterFunc(ctx, r.kill)
 	defer stop()
 	exit, err := r.listen()
-	if err == nil {
-		err = r.drain(ctx)
+	if late := r.drain(ctx); err == nil {
+		err = late
 	}
 	return exit, r.verdict(ctx, exit, err)
 }

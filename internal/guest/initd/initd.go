@@ -29,6 +29,9 @@ func Main(args []string) {
 	if args[0] == limited {
 		becomeLimited(args[1:])
 	}
+	if os.Getpid() != 1 {
+		fatal("start", syscall.EINVAL) // outside of a sandbox it would work on the host's cgroups
+	}
 	syscall.Umask(0o022)
 	groups, err := newGroups(cgroupRoot)
 	if err != nil {

@@ -1,0 +1,69 @@
+// Package examples_test runs the example programs as a newcomer would.
+package examples_test
+
+import (
+	"bytes"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// run builds and runs an example.
+func run(t *testing.T, name, stdin string) string {
+	t.Helper()
+	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
+	program := filepath.Join(t.TempDir(), name)
+	build := osexec.Command("go", "build", "-o", program, "./"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := osexec.CommandContext(t.Context(), program)
+	cmd.Stdin = strings.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, stderr.String())
+	}
+	return string(out)
+}
+
+func TestQuickstart(t *testing.T) {
+	is := is.New(t)
+	lines := strings.Split(run(t, "quickstart", ""), "\n")
+	is.Equal(len(lines), 4)
+	is.True(strings.HasPrefix(lines[0], "hello from ") && strings.HasSuffix(lines[0], " 42"))
+	is.Equal(lines[1], "kept in the sandbox")
+	is.True(strings.HasSuffix(lines[2], "-gvisor")) // where it ran
+}
+
+func TestFiles(t *testing.T) {
+	is := is.New(t)
+	is.Equal(run(t, "files", ""), strings.TrimLeft(`
+-rw-r--r--   44 poems/spring.txt
+-rw-r--r--   42 poems/winter.txt
+-rw-r--r--   86 sorted.txt
+`, "\n"))
+}
+
+func TestWeb(t *testing.T) {
+	if _, err := osexec.LookPath("/usr/bin/python3"); err != nil {
+		t.Skip("the example serves with Python, which this machine has not")
+	}
+	is := is.New(t)
+	is.Equal(run(t, "web", ""), "200 OK\n<h1>served from inside</h1>\n")
+}
+
+func TestTerminal(t *testing.T) {
+	is := is.New(t)
+	out := run(t, "terminal", "stty size; tty; exit\n")
+	is.True(strings.Contains(out, "24 80\r\n/dev/pts/0\r\n"))
+}
