@@ -89,7 +89,8 @@ func (s *Sandbox) Command(name string, arg ...string) *Cmd {
 
 // Run runs the program to its end. It returns nil if the program exited with
 // code 0, an *ExitError if it ended in any other way, and a *StartError if it
-// could not be started. Any other error means that the call failed.
+// could not be started. Any other error means that the call failed, or Stdin,
+// Stdout or Stderr did while the program succeeded.
 //
 // When ctx ends, or Timeout passes, everything the program started is killed,
 // wherever it hid, and Run returns within a second; what had been written
@@ -108,10 +109,10 @@ func (c *Cmd) Run(ctx context.Context) error {
 		defer cancel()
 	}
 	status, err := c.sandbox.driver.Exec(ctx, c.sandbox.id, p)
-	if err != nil || status.Success() {
+	if status.Cause == "" || status.Success() {
 		return err
 	}
-	return &ExitError{ExitStatus: status, Err: cutShort(ctx, status.Cause)}
+	return &ExitError{ExitStatus: status, Err: errors.Join(cutShort(ctx, status.Cause), err)}
 }
 
 // cutShort is the error behind a cause that is not the program's own.

@@ -19,7 +19,8 @@ import (
 type Driver interface {
 	Info(ctx context.Context, id string) (Info, error)
 	// Exec runs a program to its end, however it ends; the status has the
-	// cause. An error is a *StartError, or a call that failed.
+	// cause. An error is a *StartError, a call that failed, or, together with
+	// a status, what a reader or writer of the Process returned.
 	Exec(ctx context.Context, id string, p *Process) (ExitStatus, error)
 	// Open opens a file for reading, or a directory.
 	Open(ctx context.Context, id, name string) (fs.File, error)

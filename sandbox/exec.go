@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"strings"
 	"syscall"
 	"time"
 
@@ -74,8 +75,25 @@ func (s *instance) command(p *Process) *client.Command {
 		cmd.Size, cmd.Resized = t.Size, t.Resized()
 		env = append(env[:len(env):len(env)], "TERM=xterm-256color")
 	}
-	cmd.Env = append(env[:len(env):len(env)], p.Env...)
+	cmd.Env = override(env, p.Env)
 	return cmd
+}
+
+// override returns env with the values of others in the place of its own.
+func override(env, others []string) []string {
+	all := append(env[:len(env):len(env)], others...)
+	last := make(map[string]int, len(all))
+	for i, kv := range all {
+		key, _, _ := strings.Cut(kv, "=")
+		last[key] = i
+	}
+	kept := make([]string, 0, len(all))
+	for i, kv := range all {
+		if key, _, _ := strings.Cut(kv, "="); last[key] == i {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
 }
 
 // failed sorts out what a command's failing call means.
@@ -84,10 +102,7 @@ func (s *instance) failed(ctx context.Context, exit wire.Exit, err error) (ExitS
 		return ExitStatus{}, &StartError{Path: e.Path, Err: startCause(e)}
 	}
 	if _, ok := errors.AsType[*client.StreamError](err); ok {
-		if status := statusOf(exit); !status.Success() {
-			return status, nil
-		}
-		return ExitStatus{}, errors.Unwrap(err)
+		return statusOf(exit), errors.Unwrap(err)
 	}
 	if ctx.Err() != nil {
 		return cutStatus(causeOf(context.Cause(ctx))), nil
@@ -137,7 +152,7 @@ const fateWait = 2 * time.Second
 // fate says what a lost connection means: that the sandbox has ended, or that
 // it is lost. Any other error it returns as it is.
 func (s *instance) fate(err error) error {
-	if !errors.Is(err, client.ErrLost) && !isDialError(err) {
+	if !errors.Is(err, client.ErrLost) {
 		return err
 	}
 	select {
@@ -148,9 +163,4 @@ func (s *instance) fate(err error) error {
 	case <-time.After(fateWait):
 		return err
 	}
-}
-
-// isDialError reports whether nobody listens on the init's socket any more.
-func isDialError(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNRESET)
 }

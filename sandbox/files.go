@@ -56,8 +56,7 @@ func (r *Runtime) WriteFile(ctx context.Context, id, name string, src io.Reader,
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Write(ctx, path, src, perm)
-	return s.named("write", name, err)
+	return s.named("write", name, s.client.Write(ctx, path, src, perm))
 }
 
 // Stat implements FileSystem.

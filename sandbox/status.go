@@ -53,7 +53,7 @@ func (s ExitStatus) String() string {
 // Cmd.Run can return means that it did not run, or that its end is unknown.
 //
 // By errors.Is it also matches what cut the program short: ErrTimeout, the
-// context's error, ErrEnded or ErrLost.
+// context's error, ErrEnded, ErrLost, or the error of a reader or writer.
 type ExitError struct {
 	ExitStatus
 	Stderr []byte // from Output: the head and tail of what it wrote there

@@ -166,6 +166,7 @@ func TestServerInside(t *testing.T) {
 	}
 	is.NoErr(sb.End(t.Context()))
 	is.True(errors.Is(<-done, sandbox.ErrEnded))
+	transport.CloseIdleConnections()
 	_, err = client.Get("http://localhost:8080/")
 	is.True(errors.Is(err, sandbox.ErrEnded))
 }

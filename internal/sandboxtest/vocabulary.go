@@ -211,7 +211,10 @@ func sh(_ context.Context, p *Proc) int {
 		if len(p.Args) < 3 {
 			return p.usage()
 		}
-		s.src, s.params = p.Args[2], append([]string{p.Args[0]}, p.Args[min(4, len(p.Args)):]...)
+		s.src, s.params = p.Args[2], p.Args[3:]
+		if len(s.params) == 0 {
+			s.params = p.Args[:1]
+		}
 		return s.run()
 	}
 	data, err := p.ReadFile(p.Args[1])

@@ -45,7 +45,10 @@ func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
 	}
 	conn, err := c.Dial(ctx)
 	if err != nil {
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	l := &call{Conn: conn, in: wire.NewReader(conn), ctx: ctx}
 	l.stop = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -54,6 +57,16 @@ func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
 		return nil, l.failure(err)
 	}
 	return l, nil
+}
+
+// release frees the call from its context; what ends it from now on is up to
+// the caller.
+func (l *call) release() error {
+	if !l.stop() {
+		return context.Cause(l.ctx)
+	}
+	l.ctx = context.WithoutCancel(l.ctx)
+	return nil
 }
 
 // Close ends the call.
@@ -145,7 +158,10 @@ func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration)
 		l.Close()
 		return nil, err
 	}
-	l.stop()
+	if err := l.release(); err != nil {
+		l.Close()
+		return nil, err
+	}
 	w := &Watch{call: l, lost: make(chan struct{})}
 	go w.listen()
 	return w, nil
@@ -181,9 +197,9 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 		l.Close()
 		return nil, err
 	}
-	if !l.stop() {
+	if err := l.release(); err != nil {
 		l.Close()
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
 	return &portConn{Conn: l.Conn, ahead: l.in.Buffered(), port: port}, nil
 }

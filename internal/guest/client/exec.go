@@ -39,11 +39,10 @@ func (c *Client) Exec(ctx context.Context, cmd *Command) (wire.Exit, error) {
 		return wire.Exit{}, err
 	}
 	// From here on kill decides what the end of ctx means.
-	if !l.stop() {
+	if err := l.release(); err != nil {
 		l.Close()
-		return wire.Exit{}, context.Cause(ctx)
+		return wire.Exit{}, err
 	}
-	l.ctx = context.WithoutCancel(ctx)
 	r := &run{call: l, done: make(chan struct{})}
 	return r.run(ctx, cmd)
 }

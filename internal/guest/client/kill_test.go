@@ -389,6 +389,7 @@ func TestOutputBeyondWindow(t *testing.T) {
 			g.request()
 			g.send(wire.KindStdout, "first")
 			<-out.entered
+			go g.wait() // for credit that does not come
 			for part := strings.Repeat("x", 1<<10); g.send(wire.KindStdout, part); {
 				sent.Add(int64(len(part)))
 			}
@@ -403,4 +404,33 @@ func TestOutputBeyondWindow(t *testing.T) {
 		is.True(strings.Contains(s.err.Error(), "more output than was asked for"))
 		is.True(len(out.String()) <= len("first")+wire.Window)
 	})
+}
+
+// TestEndOfDeafInit: an init that has told the end and reads no more holds up
+// nothing, whatever is still to be sent to it.
+func TestEndOfDeafInit(t *testing.T) {
+	bug(t, "after the end of listening a sink may block for ever in sending a credit, and drain with it: hang up first")
+	for name, script := range map[string]func(*guest){
+		"exit":            func(g *guest) { g.exit(wire.Exit{}) },
+		"broken protocol": func(g *guest) { g.raw(header(wire.KindStdout, 1<<31)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := is.New(t)
+			done := make(chan struct{})
+			defer close(done)
+			c := serve(t, func(g *guest) {
+				g.request()
+				g.hear(wire.KindStdin) // and from now on standard input fills the socket
+				for range wire.Window / wire.MaxData {
+					g.send(wire.KindStdout, strings.Repeat("x", wire.MaxData))
+				}
+				script(g)
+				<-done
+			})
+			ctx := within(t, patience)
+			_, err := c.Exec(ctx, &client.Command{Stdin: endless{}, Stdout: &record{}})
+			is.Equal(err != nil, name != "exit")
+			is.NoErr(ctx.Err())
+		})
+	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 )
 
 // cgroupRoot is where the sandbox's own cgroup hierarchy is mounted.
@@ -52,7 +52,7 @@ func (g *groups) create() (*group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil, err
 	}
-	dir, err := openFD(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := openFD(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
 		syscall.Rmdir(path)
 		return nil, err
@@ -70,14 +70,14 @@ func (g *group) kill() {
 // waitEmpty returns when the group holds no process. The kernel says so by
 // POLLPRI on cgroup.events.
 func (g *group) waitEmpty() {
-	fd, err := openFD(g.path+"/cgroup.events", unix.O_RDONLY)
+	fd, err := openFD(g.path+"/cgroup.events", syscall.O_RDONLY)
 	if err != nil {
 		fatal("cgroup.events", err)
 	}
-	defer unix.Close(fd)
+	defer syscall.Close(fd)
 	for {
 		var buf [128]byte
-		n, err := unix.Pread(fd, buf[:], 0)
+		n, err := syscall.Pread(fd, buf[:], 0)
 		if err != nil {
 			fatal("cgroup.events", err)
 		}
@@ -85,7 +85,7 @@ func (g *group) waitEmpty() {
 			return
 		}
 		// The notice may have come before the poll: look again soon.
-		unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, noticeInterval)
+		sys.Poll([]sys.PollFd{{Fd: int32(fd), Events: sys.POLLPRI}}, noticeInterval)
 	}
 }
 
@@ -104,7 +104,7 @@ func populated(events string) bool {
 
 // release removes the group, now or when the last process in it has ended.
 func (g *groups) release(c *group) {
-	unix.Close(c.dir)
+	syscall.Close(c.dir)
 	if syscall.Rmdir(c.path) == nil {
 		return
 	}
@@ -135,12 +135,12 @@ func (g *groups) sweep() {
 
 // writeFile writes a control file in one call.
 func writeFile(path, s string) error {
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(s)); err != nil {
+	defer syscall.Close(fd)
+	if _, err := syscall.Write(fd, []byte(s)); err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil

@@ -4,8 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -83,18 +82,18 @@ func (cmd *command) over() bool {
 
 // step waits for something to do and does it.
 func (cmd *command) step() {
-	fds := make([]unix.PollFd, 0, 5)
+	fds := make([]sys.PollFd, 0, 5)
 	watch := func(fd int, events int16) int {
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: events})
+		fds = append(fds, sys.PollFd{Fd: int32(fd), Events: events})
 		return len(fds) - 1
 	}
-	conn, process := watch(pick(!cmd.gone, cmd.conn.fd), unix.POLLIN), watch(pick(!cmd.ended, cmd.pidfd), unix.POLLIN)
-	stdin := watch(pick(cmd.stdin.waiting(), cmd.stdin.fd), unix.POLLOUT)
+	conn, process := watch(pick(!cmd.gone, cmd.conn.fd), sys.POLLIN), watch(pick(!cmd.ended, cmd.pidfd), sys.POLLIN)
+	stdin := watch(pick(cmd.stdin.waiting(), cmd.stdin.fd), sys.POLLOUT)
 	first := len(fds)
 	for _, out := range cmd.outputs {
-		watch(pick(out.open() && out.room > 0, out.fd), unix.POLLIN)
+		watch(pick(out.open() && out.room > 0, out.fd), sys.POLLIN)
 	}
-	if _, err := unix.Poll(fds, cmd.timeout()); err != nil && err != unix.EINTR {
+	if _, err := sys.Poll(fds, cmd.timeout()); err != nil && err != syscall.EINTR {
 		fatal("poll", err)
 	}
 	for i, out := range cmd.outputs {
@@ -197,7 +196,7 @@ func (cmd *command) hear(kind wire.Kind, payload []byte) error {
 		if err != nil || cmd.pty < 0 {
 			return err
 		}
-		return setSize(cmd.pty, rows, cols)
+		return sys.SetSize(cmd.pty, rows, cols)
 	case wire.KindKill:
 		cmd.kill()
 	}
@@ -217,7 +216,7 @@ func (cmd *command) output(kind wire.Kind) *output {
 // in the foreground.
 func (cmd *command) signal(sig syscall.Signal) {
 	if cmd.pty >= 0 {
-		pgrp, err := unix.IoctlGetInt(cmd.pty, unix.TIOCGPGRP)
+		pgrp, err := sys.Foreground(cmd.pty)
 		if err == nil && pgrp > 1 && syscall.Kill(-pgrp, sig) == nil {
 			return
 		}

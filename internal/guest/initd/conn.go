@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -20,14 +19,14 @@ import (
 
 // listen makes the socket that the host dials.
 func listen(path string) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
 		return -1, err
 	}
-	return fd, unix.Listen(fd, unix.SOMAXCONN)
+	return fd, syscall.Listen(fd, syscall.SOMAXCONN)
 }
 
 // spareAcceptors is how many threads wait for connections when all is quiet.
@@ -45,14 +44,14 @@ type acceptors struct {
 func (a *acceptors) run() {
 	for {
 		a.waiting.Add(1)
-		fd, _, err := unix.Accept4(a.listener, unix.SOCK_CLOEXEC)
+		fd, _, err := syscall.Accept4(a.listener, syscall.SOCK_CLOEXEC)
 		if left := a.waiting.Add(-1); left == 0 {
 			go a.run()
 		}
 		switch err {
 		case nil:
 			a.serve(newConn(fd))
-		case unix.EINTR, unix.ECONNABORTED:
+		case syscall.EINTR, syscall.ECONNABORTED:
 		default:
 			fatal("accept", err)
 		}
@@ -80,8 +79,8 @@ func (c *conn) Read(p []byte) (int, error) { return readFD(c.fd, p) }
 func (c *conn) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		n, err := unix.Write(c.fd, p[written:])
-		if err == unix.EINTR {
+		n, err := syscall.Write(c.fd, p[written:])
+		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil {
@@ -92,14 +91,14 @@ func (c *conn) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-func (c *conn) Close() error { return unix.Close(c.fd) }
+func (c *conn) Close() error { return syscall.Close(c.fd) }
 
 // readFD is a blocking read that tells the end as io.Reader does.
 func readFD(fd int, p []byte) (int, error) {
 	for {
-		n, err := unix.Read(fd, p)
+		n, err := syscall.Read(fd, p)
 		switch {
-		case err == unix.EINTR:
+		case err == syscall.EINTR:
 		case err != nil:
 			return 0, err
 		case n == 0 && len(p) > 0:
@@ -113,12 +112,12 @@ func readFD(fd int, p []byte) (int, error) {
 // file hands the connection to the runtime's poller, for who needs both
 // directions at once. Buffered is what has already been read.
 func (c *conn) file() (f *os.File, buffered []byte, err error) {
-	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := sys.Dup(c.fd)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		syscall.Close(fd)
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(fd), "conn"), c.in.Buffered(), nil

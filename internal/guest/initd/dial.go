@@ -5,11 +5,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -35,15 +33,15 @@ func dial(c *conn, r *wire.Request) error {
 		if _, err := server.Write(ahead); err == nil {
 			carry(server, host)
 		}
-		shutdown(server, unix.SHUT_WR)
+		shutdown(server, syscall.SHUT_WR)
 		// A host that sends no more may still listen; one that has hung up
 		// does not, and must not hold the server's connection open.
 		if hungUp(host) {
-			shutdown(server, unix.SHUT_RDWR)
+			shutdown(server, syscall.SHUT_RDWR)
 		}
 	}()
 	carry(host, server)
-	shutdown(host, unix.SHUT_WR)
+	shutdown(host, syscall.SHUT_WR)
 	<-up
 	return nil
 }
@@ -64,11 +62,11 @@ type (
 
 // connect tries both loopback addresses: servers listen on either.
 func connect(port uint16) (*os.File, error) {
-	f, err := connectTo(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+	f, err := connectTo(syscall.AF_INET, &syscall.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 	if err != syscall.ECONNREFUSED {
 		return f, err
 	}
-	if f6, err6 := connectTo(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
+	if f6, err6 := connectTo(syscall.AF_INET6, &syscall.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
 		return f6, nil
 	}
 	return nil, err
@@ -76,23 +74,23 @@ func connect(port uint16) (*os.File, error) {
 
 // connectTo blocks a thread for a moment: on loopback the answer is there at
 // once, but for a server whose backlog is full, which gets ten seconds.
-func connectTo(family int, to unix.Sockaddr) (*os.File, error) {
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func connectTo(family int, to syscall.Sockaddr) (*os.File, error) {
+	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10})
-	if err := unix.Connect(fd, to); err != nil {
-		unix.Close(fd)
+	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &syscall.Timeval{Sec: 10})
+	if err := syscall.Connect(fd, to); err != nil {
+		syscall.Close(fd)
 		return nil, err
 	}
-	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	unix.SetNonblock(fd, true)
+	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+	syscall.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), "tcp"), nil
 }
 
 func shutdown(f *os.File, how int) {
-	control(f, func(fd int) error { return unix.Shutdown(fd, how) })
+	control(f, func(fd int) error { return syscall.Shutdown(fd, how) })
 }
 
 // hungUp waits until the peer of a socket that has reached its end has either
@@ -102,12 +100,12 @@ func hungUp(f *os.File) bool {
 	up := false
 	control(f, func(fd int) error {
 		for {
-			p := []unix.PollFd{{Fd: int32(fd)}}
-			n, err := unix.Poll(p, -1)
-			if err == unix.EINTR {
+			p := []sys.PollFd{{Fd: int32(fd)}}
+			n, err := sys.Poll(p, -1)
+			if err == syscall.EINTR {
 				continue
 			}
-			up = n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+			up = n > 0 && p[0].Revents&(sys.POLLHUP|sys.POLLERR) != 0
 			return err
 		}
 	})
@@ -142,13 +140,15 @@ func ports(c *conn) error {
 // listening reads the ports in state LISTEN (0A) from a table as in
 // proc_net_tcp(5).
 func listening(table string) (list []uint16) {
-	for line := range strings.Lines(table) {
-		field := strings.Fields(line)
+	for table != "" {
+		line, rest, _ := cut(table, '\n')
+		table = rest
+		field := fields(line)
 		if len(field) < 4 || field[3] != "0A" {
 			continue
 		}
-		local := field[1]
-		port, err := strconv.ParseUint(local[strings.LastIndexByte(local, ':')+1:], 16, 16)
+		_, number, _ := cut(field[1], ':')
+		port, err := strconv.ParseUint(number, 16, 16)
 		if err == nil {
 			list = append(list, uint16(port))
 		}

@@ -3,8 +3,6 @@ package initd
 import (
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -30,7 +28,7 @@ func (s *server) exec(c *conn, r *wire.Request) error {
 	if err != nil {
 		return startError(err, r.Argv[0])
 	}
-	defer unix.Close(pidfd)
+	defer syscall.Close(pidfd)
 	s.reaper.patrol(s.groups.busy)
 	stdio.closeChild()
 	cmd := newCommand(c, r, stdio)

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -17,11 +15,9 @@ import (
 // may block for ever, and a device may have no end.
 var errNotRegular = &wire.Error{Errno: syscall.EINVAL, Text: "not a regular file"}
 
-func statOf(name string, st *unix.Stat_t) wire.Stat {
+func statOf(name string, st *syscall.Stat_t) wire.Stat {
 	return wire.Stat{Name: name, Size: st.Size, Mode: st.Mode, ModTime: time.Unix(st.Mtim.Unix())}
 }
-
-func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 func pathError(op, path string, err error) error {
 	if err == nil {
@@ -31,12 +27,12 @@ func pathError(op, path string, err error) error {
 }
 
 func (s *server) stat(c *conn, r *wire.Request) error {
-	var st unix.Stat_t
+	var st syscall.Stat_t
 	err := s.user.do(func() error {
 		if r.Op == wire.OpLstat {
-			return pathError("lstat", r.Path, unix.Lstat(r.Path, &st))
+			return pathError("lstat", r.Path, syscall.Lstat(r.Path, &st))
 		}
-		return pathError("stat", r.Path, unix.Stat(r.Path, &st))
+		return pathError("stat", r.Path, syscall.Stat(r.Path, &st))
 	})
 	if err != nil {
 		return err
@@ -61,7 +57,7 @@ func (s *server) readlink(c *conn, r *wire.Request) error {
 func (s *server) readDir(c *conn, r *wire.Request) error {
 	var dir *os.File
 	err := s.user.do(func() (err error) {
-		dir, err = os.OpenFile(r.Path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+		dir, err = os.OpenFile(r.Path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 		return err
 	})
 	if err != nil {
@@ -96,8 +92,8 @@ func (s *server) readDir(c *conn, r *wire.Request) error {
 
 // appendEntry leaves out what has been removed since the name was read.
 func appendEntry(b []byte, dir *os.File, name string) []byte {
-	var st unix.Stat_t
-	err := control(dir, func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	var st syscall.Stat_t
+	err := control(dir, func(fd int) error { return sys.LstatAt(fd, name, &st) })
 	if err != nil {
 		return b
 	}
@@ -109,12 +105,12 @@ func appendEntry(b []byte, dir *os.File, name string) []byte {
 // what it is.
 func (s *server) read(c *conn, r *wire.Request) error {
 	var f *os.File
-	var st unix.Stat_t
+	var st syscall.Stat_t
 	err := s.user.do(func() (err error) {
-		if f, err = os.OpenFile(r.Path, os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+		if f, err = os.OpenFile(r.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
 			return err
 		}
-		return control(f, func(fd int) error { return pathError("stat", r.Path, unix.Fstat(fd, &st)) })
+		return control(f, func(fd int) error { return pathError("stat", r.Path, syscall.Fstat(fd, &st)) })
 	})
 	if f != nil {
 		defer f.Close()
@@ -123,9 +119,9 @@ func (s *server) read(c *conn, r *wire.Request) error {
 		return err
 	}
 	reply := statOf(base(r.Path), &st)
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+	case syscall.S_IFDIR:
 		return c.send(wire.KindOK, reply.Append(nil))
 	default:
 		return errNotRegular

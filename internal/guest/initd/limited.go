@@ -1,14 +1,11 @@
 package initd
 
 import (
-	"encoding/binary"
 	"os"
 	"strconv"
 	"syscall"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -24,22 +21,22 @@ const limited = "limited"
 // on its status pipe why not.
 func forkLimited(path string, r *wire.Request, attr *syscall.ProcAttr) (int, error) {
 	var status [2]int
-	if err := unix.Pipe2(status[:], unix.O_CLOEXEC); err != nil {
+	if err := syscall.Pipe2(status[:], syscall.O_CLOEXEC); err != nil {
 		return 0, err
 	}
-	defer unix.Close(status[0])
+	defer syscall.Close(status[0])
 	attr.Files = append(attr.Files, uintptr(status[1]))
 	attr.Env = nil // the command's may hold what the Go runtime listens to
 	pid, err := syscall.ForkExec("/proc/self/exe", limitedArgs(path, r), attr)
-	unix.Close(status[1])
+	syscall.Close(status[1])
 	if err != nil {
 		return 0, err
 	}
-	var errno [4]byte
-	if n, _ := unix.Read(status[0], errno[:]); n == len(errno) {
+	var errno [1]byte // Linux has fewer than 256
+	if n, _ := syscall.Read(status[0], errno[:]); n == len(errno) {
 		syscall.Wait4(pid, nil, 0, nil)
-		unix.Close(*attr.Sys.PidFD)
-		return 0, syscall.Errno(binary.LittleEndian.Uint32(errno[:]))
+		syscall.Close(*attr.Sys.PidFD)
+		return 0, syscall.Errno(errno[0])
 	}
 	return pid, nil
 }
@@ -55,13 +52,13 @@ func limitedArgs(path string, r *wire.Request) []string {
 // becomeLimited is the other half: args are as limitedArgs made them, and the
 // status pipe is descriptor 3.
 func becomeLimited(args []string) {
-	unix.CloseOnExec(3)
+	syscall.CloseOnExec(3)
 	err := execLimited(args)
 	errno, ok := err.(syscall.Errno)
 	if !ok {
 		errno = syscall.EINVAL
 	}
-	unix.Write(3, binary.LittleEndian.AppendUint32(nil, uint32(errno)))
+	syscall.Write(3, []byte{byte(errno)})
 	os.Exit(1)
 }
 
@@ -90,13 +87,12 @@ func execLimited(args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Prlimit(0, number(limits[i]), &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
+		if err := sys.SetLimit(number(limits[i]), value); err != nil {
 			return err
 		}
 	}
-	// Raw, as under a limit on memory this process may not even allocate.
-	_, _, e := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path0)), uintptr(unsafe.Pointer(&argv0[0])), uintptr(unsafe.Pointer(&env0[0])))
-	return e
+	// Under a limit on memory this process may not even allocate.
+	return sys.Exec(path0, argv0, env0)
 }
 
 // drop gives up root for good, on all threads.

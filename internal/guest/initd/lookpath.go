@@ -1,32 +1,33 @@
 package initd
 
 import (
-	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 )
 
 // searchable checks the directory that a command is to start in.
 func searchable(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
+	var st syscall.Stat_t
+	if err := syscall.Stat(dir, &st); err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if st.Mode&syscall.S_IFMT != syscall.S_IFDIR {
 		return syscall.ENOTDIR
 	}
-	return faccess(dir)
+	return sys.Executable(dir)
 }
 
 // find does what execvp does: a name with a slash is a path, any other is
 // looked for along PATH.
 func find(name, dir string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
+	if _, _, found := cut(name, '/'); found {
 		return name, executable(join(dir, name))
 	}
 	found := error(syscall.ENOENT)
-	for _, folder := range strings.Split(lookup(env, "PATH"), ":") {
+	for folders, more := lookup(env, "PATH"), true; more; {
+		var folder string
+		folder, folders, more = cut(folders, ':')
 		path := join(join(dir, folder), name)
 		switch err := executable(path); err {
 		case nil:
@@ -39,33 +40,20 @@ func find(name, dir string, env []string) (string, error) {
 }
 
 func executable(path string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return syscall.EACCES
 	}
-	return faccess(path)
-}
-
-// faccess asks whether this thread, by its effective ids, may execute path.
-func faccess(path string) error {
-	return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS)
-}
-
-// join is path joining without cleaning: the kernel resolves "..".
-func join(dir, name string) string {
-	if strings.HasPrefix(name, "/") || dir == "" {
-		return name
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + name
+	return sys.Executable(path)
 }
 
 // lookup returns the last value of key, as a program would see it.
 func lookup(env []string, key string) string {
 	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], key+"="); ok {
+		if k, v, ok := cut(env[i], '='); ok && k == key {
 			return v
 		}
 	}

@@ -2,9 +2,9 @@ package initd
 
 import (
 	"strconv"
+	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -38,9 +38,9 @@ func (io *stdio) openPipes(streams wire.Streams) (err error) {
 	for i, bit := range [3]wire.Streams{wire.Stdin, wire.Stdout, wire.Stderr} {
 		switch {
 		case bit == wire.Stderr && streams&wire.Merged != 0:
-			io.child[i], err = dup(io.child[1])
+			io.child[i], err = sys.Dup(io.child[1])
 		case streams&bit == 0:
-			io.child[i], err = openFD("/dev/null", unix.O_RDWR)
+			io.child[i], err = openFD("/dev/null", syscall.O_RDWR)
 		case bit == wire.Stdin:
 			io.child[i], *ours[i], err = pipe()
 		default:
@@ -50,7 +50,7 @@ func (io *stdio) openPipes(streams wire.Streams) (err error) {
 			return err
 		}
 		if *ours[i] >= 0 {
-			if err := unix.SetNonblock(*ours[i], true); err != nil {
+			if err := syscall.SetNonblock(*ours[i], true); err != nil {
 				return err
 			}
 		}
@@ -59,38 +59,31 @@ func (io *stdio) openPipes(streams wire.Streams) (err error) {
 }
 
 func (io *stdio) openTerminal(rows, cols uint16) (err error) {
-	if io.pty, err = openFD("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY); err != nil {
+	if io.pty, err = openFD("/dev/ptmx", syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOCTTY); err != nil {
 		return err
 	}
-	if err := unix.IoctlSetPointerInt(io.pty, unix.TIOCSPTLCK, 0); err != nil {
-		return err
-	}
-	n, err := unix.IoctlGetInt(io.pty, unix.TIOCGPTN)
+	n, err := sys.OpenSlave(io.pty)
 	if err != nil {
 		return err
 	}
-	if err := setSize(io.pty, max(rows, 1), max(cols, 1)); err != nil {
+	if err := sys.SetSize(io.pty, max(rows, 1), max(cols, 1)); err != nil {
 		return err
 	}
 	for i := range io.child {
-		if io.child[i], err = openFD("/dev/pts/"+strconv.Itoa(n), unix.O_RDWR|unix.O_NOCTTY); err != nil {
+		if io.child[i], err = openFD("/dev/pts/"+strconv.Itoa(n), syscall.O_RDWR|syscall.O_NOCTTY); err != nil {
 			return err
 		}
 	}
 	// Copies, so that each direction has a descriptor to close.
-	if io.stdin, err = dup(io.pty); err != nil {
+	if io.stdin, err = sys.Dup(io.pty); err != nil {
 		return err
 	}
-	io.stdout, err = dup(io.pty)
+	io.stdout, err = sys.Dup(io.pty)
 	return err
 }
 
-func setSize(pty int, rows, cols uint16) error {
-	return unix.IoctlSetWinsize(pty, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
-}
-
 func openFD(path string, flags int) (int, error) {
-	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+	fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, pathError("open", path, err)
 	}
@@ -99,13 +92,11 @@ func openFD(path string, flags int) (int, error) {
 
 func pipe() (r, w int, err error) {
 	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC); err != nil {
 		return -1, -1, err
 	}
 	return p[0], p[1], nil
 }
-
-func dup(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3) }
 
 func (io *stdio) closeChild() { closeFDs(&io.child[0], &io.child[1], &io.child[2]) }
 
@@ -114,7 +105,7 @@ func (io *stdio) closeHost() { closeFDs(&io.stdin, &io.stdout, &io.stderr, &io.p
 func closeFDs(fds ...*int) {
 	for _, fd := range fds {
 		if *fd >= 0 {
-			unix.Close(take(fd))
+			syscall.Close(take(fd))
 		}
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -36,8 +35,8 @@ func (out *output) copy(c *conn) error {
 	if out.left != untilEnd {
 		p = p[:min(len(p), out.left)]
 	}
-	n, err := unix.Read(out.fd, p)
-	if err == unix.EAGAIN || err == unix.EINTR {
+	n, err := syscall.Read(out.fd, p)
+	if err == syscall.EAGAIN || err == syscall.EINTR {
 		return nil
 	}
 	if err != nil || n == 0 { // a terminal that everybody has closed says EIO
@@ -61,7 +60,7 @@ func (out *output) finish() {
 	if out.fd < 0 || out.left != untilEnd {
 		return
 	}
-	n, err := unix.IoctlGetInt(out.fd, unix.TIOCINQ)
+	n, err := sys.Available(out.fd)
 	if err != nil {
 		n = 0
 	}
@@ -71,7 +70,7 @@ func (out *output) finish() {
 // close closes the output: who writes on gets SIGPIPE.
 func (out *output) close() {
 	if out.fd >= 0 {
-		unix.Close(out.fd)
+		syscall.Close(out.fd)
 		out.fd = -1
 	}
 }
@@ -126,8 +125,8 @@ func (in *feed) end() {
 
 // copy writes what the command takes now. The error is of the connection.
 func (in *feed) copy(c *conn) error {
-	n, err := unix.Write(in.fd, in.queue)
-	if err == unix.EAGAIN || err == unix.EINTR {
+	n, err := syscall.Write(in.fd, in.queue)
+	if err == syscall.EAGAIN || err == syscall.EINTR {
 		return nil
 	}
 	if err != nil { // the command has closed it
@@ -152,7 +151,7 @@ func (in *feed) copy(c *conn) error {
 func (in *feed) close() {
 	in.queue = nil
 	if in.fd >= 0 {
-		unix.Close(in.fd)
+		syscall.Close(in.fd)
 		in.fd = -1
 	}
 }

@@ -2,9 +2,8 @@ package initd
 
 import (
 	"runtime"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 )
 
 // A user is whose permissions decide about a file.
@@ -23,24 +22,16 @@ func (u user) do(f func() error) error {
 	return f()
 }
 
-// unchanged leaves an id as it is.
-const unchanged = ^uintptr(0)
+// An init that does not know whose permissions it has must not go on.
 
 func (u user) enter() {
-	setids(unix.SYS_SETRESGID, uintptr(u.gid))
-	setids(unix.SYS_SETRESUID, uintptr(u.uid))
+	if err := sys.SetEffective(u.uid, u.gid); err != nil {
+		fatal("become user", err)
+	}
 }
 
 func (u user) leave() {
-	setids(unix.SYS_SETRESUID, 0)
-	setids(unix.SYS_SETRESGID, 0)
-}
-
-// setids changes the effective id of this thread alone, for which the wrappers
-// in package syscall, which change all threads, do not serve. An init that
-// does not know whose permissions it has must not go on.
-func setids(call, id uintptr) {
-	if _, _, e := syscall.RawSyscall(call, unchanged, id, unchanged); e != 0 {
-		fatal("change user", e)
+	if err := sys.ResetEffective(); err != nil {
+		fatal("become root", err)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -47,8 +46,8 @@ func newUpload(name string, perm uint32) (*upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	var st unix.Stat_t
-	switch err := unix.Stat(end, &st); {
+	var st syscall.Stat_t
+	switch err := syscall.Stat(end, &st); {
 	case err == syscall.ENOENT:
 		perm &^= 0o022
 		if err := os.MkdirAll(folder(end), 0o755); err != nil {
@@ -56,12 +55,12 @@ func newUpload(name string, perm uint32) (*upload, error) {
 		}
 	case err != nil:
 		return nil, pathError("write", name, err)
-	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+	case st.Mode&syscall.S_IFMT == syscall.S_IFDIR:
 		return nil, pathError("write", name, syscall.EISDIR)
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		return nil, errNotRegular
 	default:
-		if err := unix.Faccessat(unix.AT_FDCWD, end, unix.W_OK, unix.AT_EACCESS); err != nil {
+		if err := sys.Writable(end); err != nil {
 			return nil, pathError("write", name, err)
 		}
 		perm = st.Mode
@@ -78,7 +77,7 @@ func createBeside(end string, perm uint32) (*upload, error) {
 	for {
 		id := strconv.FormatUint(uploads.Add(1), 36) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 		temp := folder(end) + ".upload-" + id
-		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 		if os.IsExist(err) {
 			continue
 		}
@@ -113,10 +112,6 @@ func resolve(name string) (string, error) {
 	return "", pathError("write", name, syscall.ELOOP)
 }
 
-// folder is the path of name's directory, with the slash. It is not cleaned:
-// where ".." leads after a link, only the kernel knows.
-func folder(name string) string { return name[:len(name)-len(base(name))] }
-
 // receive writes what the host sends until it says that this was all.
 func (up *upload) receive(c *conn) error {
 	for {
@@ -131,6 +126,8 @@ func (up *upload) receive(c *conn) error {
 			}
 		case wire.KindEnd:
 			return nil
+		case wire.KindKill:
+			return syscall.ECANCELED
 		default:
 			return syscall.EPROTO
 		}
@@ -141,7 +138,7 @@ func (up *upload) commit() error {
 	if err := up.f.Close(); err != nil {
 		return err
 	}
-	return pathError("write", up.end, unix.Rename(up.temp, up.end))
+	return pathError("write", up.end, syscall.Rename(up.temp, up.end))
 }
 
 func (up *upload) abort() error {

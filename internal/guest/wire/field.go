@@ -1,7 +1,5 @@
 package wire
 
-import "encoding/binary"
-
 // A message is a row of fields: a tag, the length of the value, the value.
 // Numbers are uvarints, and a zero value is left out.
 
@@ -10,12 +8,12 @@ type value []byte
 func (v value) string() string { return string(v) }
 
 func (v value) uint() uint64 {
-	n, _ := binary.Uvarint(v)
+	n, _ := uvarint(v)
 	return n
 }
 
 func putBytes(b []byte, tag byte, v []byte) []byte {
-	b = binary.AppendUvarint(append(b, tag), uint64(len(v)))
+	b = appendUvarint(append(b, tag), uint64(len(v)))
 	return append(b, v...)
 }
 
@@ -23,14 +21,14 @@ func putString(b []byte, tag byte, s string) []byte {
 	if s == "" {
 		return b
 	}
-	b = binary.AppendUvarint(append(b, tag), uint64(len(s)))
+	b = appendUvarint(append(b, tag), uint64(len(s)))
 	return append(b, s...)
 }
 
 // putStrings keeps empty strings: an empty argument is an argument.
 func putStrings(b []byte, tag byte, list []string) []byte {
 	for _, s := range list {
-		b = binary.AppendUvarint(append(b, tag), uint64(len(s)))
+		b = appendUvarint(append(b, tag), uint64(len(s)))
 		b = append(b, s...)
 	}
 	return b
@@ -40,8 +38,7 @@ func putUint(b []byte, tag byte, n uint64) []byte {
 	if n == 0 {
 		return b
 	}
-	var v [binary.MaxVarintLen64]byte
-	return putBytes(b, tag, v[:binary.PutUvarint(v[:], n)])
+	return putBytes(b, tag, appendUvarint(make([]byte, 0, 10), n))
 }
 
 func putBool(b []byte, tag byte, v bool) []byte {
@@ -55,7 +52,7 @@ func putBool(b []byte, tag byte, v bool) []byte {
 func eachField(b []byte, set func(tag byte, v value) error) error {
 	for len(b) > 0 {
 		tag := b[0]
-		n, used := binary.Uvarint(b[1:])
+		n, used := uvarint(b[1:])
 		if used <= 0 || n > uint64(len(b)-1-used) {
 			return errMalformed
 		}

@@ -8,7 +8,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 )
@@ -77,7 +76,7 @@ func (r *Reader) Next() (Kind, []byte, error) {
 		return 0, nil, err
 	}
 	kind := Kind(r.buf[r.off])
-	n := int(binary.LittleEndian.Uint32(r.buf[r.off+1:]))
+	n := int(le32(r.buf[r.off+1:]))
 	limit := MaxData
 	if kind == KindRequest {
 		limit = MaxRequest
@@ -99,7 +98,7 @@ func (r *Reader) Next() (Kind, []byte, error) {
 // Ready reports whether Next returns a frame without reading.
 func (r *Reader) Ready() bool {
 	have := r.end - r.off
-	return have >= headerLen && have-headerLen >= int(binary.LittleEndian.Uint32(r.buf[r.off+1:]))
+	return have >= headerLen && have-headerLen >= int(le32(r.buf[r.off+1:]))
 }
 
 // Buffered returns the bytes that were read beyond the last frame.
@@ -145,7 +144,7 @@ func (r *Reader) compact(n int) {
 // AppendFrame appends a frame to b.
 func AppendFrame(b []byte, kind Kind, payload []byte) []byte {
 	b = append(b, byte(kind), 0, 0, 0, 0)
-	binary.LittleEndian.PutUint32(b[len(b)-4:], uint32(len(payload)))
+	putLE32(b[len(b)-4:], uint32(len(payload)))
 	return append(b, payload...)
 }
 
@@ -162,6 +161,6 @@ func (b Buffer) Payload() []byte { return b[headerLen:] }
 // Frame returns the frame of the first n bytes of the payload.
 func (b Buffer) Frame(kind Kind, n int) []byte {
 	b[0] = byte(kind)
-	binary.LittleEndian.PutUint32(b[1:], uint32(n))
+	putLE32(b[1:], uint32(n))
 	return b[:headerLen+n]
 }

@@ -45,8 +45,8 @@ func TestFrameLimits(t *testing.T) {
 		is.Equal(got, kind)              // kind
 		is.True(string(payload) == want) // payload
 		_, _, err = r.Next()
-		is.Equal(err, io.EOF)            // nothing follows
-		is.Equal(len(r.Buffered()), 0)   // nor is anything left
+		is.Equal(err, io.EOF)          // nothing follows
+		is.Equal(len(r.Buffered()), 0) // nor is anything left
 		for _, n := range []uint32{uint32(limit) + 1, 1 << 31, 1<<32 - 1} {
 			counted := &counter{r: io.MultiReader(bytes.NewReader(header(kind, n)), iotest.ErrReader(errors.New("read on")))}
 			_, _, err := wire.NewReader(counted).Next()

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"errors"
 	"time"
 )
@@ -112,8 +111,8 @@ func (r *Request) Append(b []byte) []byte {
 	b = putUint(b, tagCols, uint64(r.Cols))
 	b = putUint(b, tagWaitDelay, uint64(r.WaitDelay))
 	for _, l := range r.Limits {
-		v := binary.AppendUvarint(nil, uint64(l.Resource))
-		b = putBytes(b, tagLimit, binary.AppendUvarint(v, l.Value))
+		v := appendUvarint(nil, uint64(l.Resource))
+		b = putBytes(b, tagLimit, appendUvarint(v, l.Value))
 	}
 	b = putString(b, tagPath, r.Path)
 	b = putUint(b, tagPerm, uint64(r.Perm))
@@ -166,7 +165,7 @@ func (r *Request) set(tag byte, v value) error {
 	case tagWaitDelay:
 		r.WaitDelay = time.Duration(v.uint())
 	case tagLimit:
-		resource, n := binary.Uvarint(v)
+		resource, n := uvarint(v)
 		if n <= 0 {
 			return errMalformed
 		}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"io/fs"
 	"syscall"
 	"time"
@@ -188,7 +187,7 @@ func (e *Exit) Decode(b []byte) error {
 
 // Credit is the payload of a KindCredit frame.
 func Credit(stream Kind, n int) []byte {
-	return binary.AppendUvarint([]byte{byte(stream)}, uint64(n))
+	return appendUvarint([]byte{byte(stream)}, uint64(n))
 }
 
 // ParseCredit reads the payload of a KindCredit frame.
@@ -207,7 +206,7 @@ func ParseCredit(b []byte) (stream Kind, n int, err error) {
 func Ports(list []uint16) []byte {
 	b := make([]byte, 0, 2*len(list))
 	for _, p := range list {
-		b = binary.LittleEndian.AppendUint16(b, p)
+		b = appendLE16(b, p)
 	}
 	return b
 }
@@ -219,14 +218,14 @@ func ParsePorts(b []byte) ([]uint16, error) {
 	}
 	list := make([]uint16, 0, len(b)/2)
 	for ; len(b) > 0; b = b[2:] {
-		list = append(list, binary.LittleEndian.Uint16(b))
+		list = append(list, le16(b))
 	}
 	return list, nil
 }
 
 // Size is the payload of a KindResize frame.
 func Size(rows, cols uint16) []byte {
-	return binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, rows), cols)
+	return appendLE16(appendLE16(nil, rows), cols)
 }
 
 // ParseSize reads the payload of a KindResize frame.
@@ -234,5 +233,5 @@ func ParseSize(b []byte) (rows, cols uint16, err error) {
 	if len(b) != 4 {
 		return 0, 0, errMalformed
 	}
-	return binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:]), nil
+	return le16(b), le16(b[2:]), nil
 }

@@ -1,0 +1,95 @@
+package initd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/matryer/is"
+)
+
+func TestPopulated(t *testing.T) {
+	for events, want := range map[string]bool{
+		"populated 1\nfrozen 0\n": true,
+		"populated 0\nfrozen 0\n": false,
+		"frozen 0\npopulated 1\n": true,
+		"frozen 1\npopulated 0\n": false,
+		"populated 0":             false,
+		"populated 1":             true,
+		"populated ":              false,
+		"frozen 1\n":              false,
+		"":                        false,
+	} {
+		if got := populated(events); got != want {
+			t.Errorf("%q: %v", events, got)
+		}
+	}
+}
+
+// fakeGroups stands on a plain folder, where a group is one too.
+func fakeGroups(t *testing.T) *groups {
+	t.Helper()
+	root := tree(t, map[string]os.FileMode{"init/cgroup.procs": 0o644, "cgroup.subtree_control": 0o644})
+	g, err := newGroups(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func contents(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestNewGroups(t *testing.T) {
+	is := is.New(t)
+	g := fakeGroups(t)
+	is.True(strings.HasPrefix(contents(t, g.root, "init/cgroup.procs"), "1")) // the init itself has moved
+	is.Equal(contents(t, g.root, "cgroup.subtree_control"), "+pids +memory")
+	_, err := newGroups(g.root + "/missing")
+	is.True(err != nil)
+}
+
+// TestGroupsAreReleased when they are empty, be that later.
+func TestGroupsAreReleased(t *testing.T) {
+	is := is.New(t)
+	g := fakeGroups(t)
+	first, err := g.create()
+	is.NoErr(err)
+	second, err := g.create()
+	is.NoErr(err)
+	is.True(first.path != second.path)
+	left := second.path + "/process" // what keeps a folder, as a process keeps a group
+	is.NoErr(os.Mkdir(left, 0o755))
+	g.release(first)
+	is.True(!g.busy())
+	g.release(second)
+	is.True(g.busy())
+	_, err = os.Stat(first.path)
+	is.True(os.IsNotExist(err))
+	g.sweep()
+	is.True(g.busy()) // not yet empty
+	is.NoErr(os.Remove(left))
+	g.sweep()
+	is.True(!g.busy())
+	_, err = os.Stat(second.path)
+	is.True(os.IsNotExist(err))
+}
+
+func TestSweepForgetsWhatIsGone(t *testing.T) {
+	is := is.New(t)
+	g := fakeGroups(t)
+	c, err := g.create()
+	is.NoErr(err)
+	is.NoErr(os.Mkdir(c.path+"/process", 0o755))
+	g.release(c)
+	is.NoErr(os.RemoveAll(c.path))
+	g.sweep()
+	is.True(!g.busy())
+}

@@ -1,0 +1,5 @@
+package sys
+
+import "syscall"
+
+const sysFstatat = syscall.SYS_NEWFSTATAT
