@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/hostview"
 )
@@ -42,12 +44,14 @@ const HostImage = "host"
 // an image can be read from inside.
 type Local struct {
 	Dirs map[string]string
+
+	host *hostCache // of a Runtime; nil builds each time
 }
 
 // Image implements Images.
 func (l Local) Image(_ context.Context, dir, name string) (*Image, error) {
 	if name == HostImage {
-		return hostImage(filepath.Join(dir, HostImage))
+		return l.host.image(filepath.Join(dir, HostImage))
 	}
 	folder, ok := l.Dirs[name]
 	if !ok {
@@ -63,6 +67,34 @@ func (l Local) names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// A hostCache saves a lease the look at what of the host has changed, which
+// takes some milliseconds. Only the copies of settings can be old by that:
+// programs are shown as they are.
+type hostCache struct {
+	mu    sync.Mutex
+	built *Image
+	at    time.Time
+}
+
+const hostCacheTime = time.Minute
+
+func (c *hostCache) image(dir string) (*Image, error) {
+	if c == nil {
+		return hostImage(dir)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.built != nil && time.Since(c.at) < hostCacheTime {
+		return c.built, nil
+	}
+	image, err := hostImage(dir)
+	if err != nil {
+		return nil, err
+	}
+	c.built, c.at = image, time.Now()
+	return image, nil
 }
 
 func hostImage(dir string) (*Image, error) {

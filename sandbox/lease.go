@@ -132,10 +132,9 @@ func (r *Runtime) enter(s *instance) error {
 
 // start boots the engine and waits for the init.
 func (s *instance) start(ctx context.Context, image *Image) error {
+	// Until it runs, the folder alone stands for it: what is found without a
+	// row after a crash is removed.
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return err
-	}
-	if err := s.row.write(s.dir); err != nil {
 		return err
 	}
 	c := classes[s.row.Class]

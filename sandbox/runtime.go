@@ -79,6 +79,10 @@ func New(cfg Config) (*Runtime, error) {
 	if r.images == nil {
 		r.images = Local{}
 	}
+	if local, ok := r.images.(Local); ok {
+		local.host = &hostCache{}
+		r.images = local
+	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

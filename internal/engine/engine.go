@@ -1,17 +1,23 @@
 // Package engine names the parts that one executable plays: the program that
-// imports the module, runsc on the host, and the init inside a sandbox. It
-// imports next to nothing, since it is consulted at every process start.
+// imports the module, runsc on the host, and the init inside a sandbox.
+//
+// It is consulted at every process start, so it imports next to nothing: Go
+// initialises it before nearly everything else.
 package engine
 
 import (
 	"errors"
 	"os"
-	"strings"
+	"syscall"
 )
 
 // Runsc is the argv[0] under which the Runtime starts an executable that
 // carries the engine.
 const Runsc = "sandbox-runsc"
+
+// Self is the path by which a process starts its own executable, also after
+// the file has been replaced.
+const Self = "/proc/self/exe"
 
 // ErrNotEmbedded says that no engine was linked in.
 var ErrNotEmbedded = errors.New(`no engine: import _ "github.com/hanzoai/sandbox/sandbox/runsc", or name one in Config.Runsc or Config.Executable`)
@@ -30,32 +36,38 @@ func Embed(err error) { embedded = err }
 // it cannot.
 func Embedded() error { return embedded }
 
-// IsRunsc reports whether a process started with args is to be runsc. Runsc
-// clears the environment of its own children and starts its umounter from
-// inside a chroot, so argv is the only mark that all of them bear.
+// IsRunsc reports whether a process started with args is to be runsc.
 func IsRunsc(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	switch args[0] {
-	case Runsc, "runsc-gofer", "runsc-sandbox":
-		return true
-	case "/proc/self/exe":
-		return len(args) > 2 && args[1] == "umount" && strings.HasPrefix(args[2], "--sync-fd=")
-	}
-	return false
+	return args[0] == Runsc || args[0] == "runsc-gofer" || args[0] == "runsc-sandbox"
 }
 
-// Self is the path by which a process starts its own executable, also after
-// the file has been replaced.
-const Self = "/proc/self/exe"
+// IsUmounter reports whether a process started with args is the helper that
+// the engine starts from inside a chroot to unmount a folder there. Its
+// environment is empty, so argv is the only mark that it bears.
+func IsUmounter(args []string) bool {
+	return len(args) == 4 && args[0] == Self && args[1] == "umount" && args[2] == "--sync-fd=3"
+}
 
-// Static returns nil if the executable at path needs no dynamic linker.
-func Static(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+// init is that helper. Runsc has a command for it, but what it does takes two
+// system calls, and to get there a process would first initialise all of
+// gVisor, while the sandbox waits: a tenth of its start.
+func init() {
+	if IsUmounter(os.Args) {
+		os.Exit(umount(os.Args[3]))
 	}
-	defer f.Close()
-	return static(f)
+}
+
+// umount waits for the word on descriptor 3.
+func umount(dir string) int {
+	var word [1]byte
+	if n, err := syscall.Read(3, word[:]); n != 1 || err != nil {
+		return 1
+	}
+	if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+		return 1
+	}
+	return 0
 }

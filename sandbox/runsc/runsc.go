@@ -19,8 +19,8 @@ import (
 )
 
 // init turns this process into runsc when it was started as runsc. It must
-// not wait for main: runsc starts its own sentry, gofer and umounter as this
-// same executable, and a test binary has no main of ours to call.
+// not wait for main: runsc starts its own sentry and gofer as this same
+// executable, and a test binary has no main of ours to call.
 func init() {
 	if !engine.IsRunsc(os.Args) {
 		engine.Embed(nil)
@@ -37,7 +37,7 @@ func commands() map[util.SubCommand]string {
 	commands := map[util.SubCommand]string{}
 	for _, c := range []util.SubCommand{
 		new(cmd.Run), new(cmd.Exec), new(cmd.Delete), new(cmd.State), new(cmd.List),
-		new(sentrycmd.Boot), new(cmd.Gofer), new(sentrycmd.Umount),
+		new(sentrycmd.Boot), new(cmd.Gofer),
 	} {
 		commands[c] = ""
 	}

@@ -470,7 +470,7 @@ func TestContextEndsWithRequest(t *testing.T) {
 	c := serve(t, func(g *guest) {
 		g.request()
 		cancel(cause) // the kill has hardly a command to go to
-		g.wait()
+		g.hear(wire.KindKill)
 	})
 	_, err := c.Exec(ctx, &client.Command{Stdin: strings.NewReader("in")})
 	is.True(errors.Is(err, cause))

@@ -126,7 +126,7 @@ func TestKillIsAsked(t *testing.T) {
 		cancel(errWhy)
 		_, ok := g.hear(wire.KindKill)
 		killed <- ok
-		g.wait()
+		g.exit(wire.Exit{Killed: true})
 	})
 	_, err := c.Exec(ctx, &client.Command{Stdin: strings.NewReader("in")})
 	is.True(errors.Is(err, errWhy))

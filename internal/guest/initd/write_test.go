@@ -181,17 +181,21 @@ func TestCutUpload(t *testing.T) {
 	is.Equal(names(t, dir), []string{"old"}) // nothing is left of either
 }
 
-func TestUploadOfAnotherKind(t *testing.T) {
-	is := is.New(t)
-	dir := t.TempDir()
-	up, err := newUpload(dir+"/new", 0o644)
-	is.NoErr(err)
-	c, h := connected(t)
-	defer c.Close()
-	h.send(wire.KindStdin, []byte("in"))
-	is.Equal(up.receive(c), syscall.EPROTO)
-	is.NoErr(up.abort())
-	is.Equal(len(names(t, dir)), 0)
+// TestUploadGivenUp by the host, or by a host that breaks the protocol.
+func TestUploadGivenUp(t *testing.T) {
+	for kind, want := range map[wire.Kind]error{wire.KindKill: syscall.ECANCELED, wire.KindStdin: syscall.EPROTO, 200: syscall.EPROTO} {
+		is := is.New(t)
+		dir := t.TempDir()
+		up, err := newUpload(dir+"/new", 0o644)
+		is.NoErr(err)
+		c, h := connected(t)
+		defer c.Close()
+		h.send(wire.KindData, []byte("begin"))
+		h.send(kind, nil)
+		is.Equal(up.receive(c), want)
+		is.NoErr(up.abort())
+		is.Equal(len(names(t, dir)), 0)
+	}
 }
 
 func TestUploadRefused(t *testing.T) {

@@ -297,3 +297,40 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersAreAsInBinary: the package has its own of encoding/binary.
+func TestNumbersAreAsInBinary(t *testing.T) {
+	appended := func(n uint64, shift uint8) bool {
+		n >>= shift % 64
+		return string(wire.Credit(wire.KindStdout, int(n))[1:]) == string(binary.AppendUvarint(nil, n))
+	}
+	if err := quick.Check(appended, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+	read := func(v []byte, high uint8) bool {
+		v = v[:min(len(v), 12)]
+		for i := range min(int(high%13), len(v)) {
+			v[i] |= 0x80 // so that long numbers are not rare
+		}
+		want, used := binary.Uvarint(v)
+		if used <= 0 {
+			want = 0
+		}
+		var s wire.Stat
+		err := s.Decode(append([]byte{2, byte(len(v))}, v...))
+		return err == nil && s.Size == max(int64(want), 0)
+	}
+	if err := quick.Check(read, &quick.Config{MaxCount: 5000}); err != nil {
+		t.Error(err)
+	}
+	ports := func(list []uint16) bool {
+		var want []byte
+		for _, p := range list {
+			want = binary.LittleEndian.AppendUint16(want, p)
+		}
+		return string(wire.Ports(list)) == string(want)
+	}
+	if err := quick.Check(ports, nil); err != nil {
+		t.Error(err)
+	}
+}
