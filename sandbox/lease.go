@@ -137,6 +137,7 @@ func (s *instance) start(ctx context.Context, image *Image) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return err
 	}
+	s.row.Init, s.row.Root = s.bin, image.Root
 	c := classes[s.row.Class]
 	if err := s.write(bundleSpec(s.places, image, c)); err != nil {
 		return err

@@ -1,17 +1,28 @@
 package sandbox_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
 )
 
 // TestMain fails the run when the tests, each of which closes what it opened,
 // have left anything behind.
 func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(askNew) != "":
+		_, err := sandbox.New(sandbox.Config{})
+		fmt.Println(err)
+		return
+	case os.Getenv(holdLease) != "":
+		hold()
+	}
 	remove := runtimetest.Isolate()
 	before := runtimetest.Snapshot()
 	code := m.Run()
@@ -21,4 +32,23 @@ func TestMain(m *testing.M) {
 	}
 	remove()
 	os.Exit(code)
+}
+
+// hold leases a sandbox on a private Root and waits to be killed.
+func hold() {
+	rt, err := sandbox.New(sandbox.Config{Executable: os.Getenv("SANDBOX_TEST_EXECUTABLE")})
+	if err != nil {
+		panic(err)
+	}
+	sb, err := rt.Lease(context.Background(), sandbox.Spec{})
+	if err != nil {
+		panic(err)
+	}
+	pids, _ := filepath.Glob(filepath.Join(os.TempDir(), "sandbox-*", "sandboxes", sb.ID(), "pid"))
+	pid, err := os.ReadFile(pids[0])
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(pid), filepath.Dir(filepath.Dir(filepath.Dir(pids[0]))))
+	select {}
 }

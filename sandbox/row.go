@@ -19,6 +19,10 @@ type row struct {
 	// Started is that process's start time in clock ticks since boot, which
 	// with the pid tells it from any other.
 	Started uint64 `json:"started,omitempty"`
+	// Init and Root are the folders of the init's executable and of the
+	// image's root, which stay while the sandbox runs.
+	Init string `json:"init,omitempty"`
+	Root string `json:"root,omitempty"`
 }
 
 const (

@@ -124,36 +124,48 @@ func (r *Runtime) open(cfg *Config) error {
 	if r.bin, err = installInit(executable, r.folder("bin")); err != nil {
 		return err
 	}
-	return r.adopt()
+	if err := r.adopt(); err != nil {
+		return err
+	}
+	r.sweepPrivateRoots()
+	return r.collect()
 }
 
 func (r *Runtime) folder(name string) string { return filepath.Join(r.root, name) }
 
 func (r *Runtime) openRoot(root string) (err error) {
 	if root == "" {
-		r.private = true
-		root, err = os.MkdirTemp("", "sandbox-")
-	} else if root, err = filepath.Abs(root); err == nil {
+		return r.openPrivateRoot()
+	}
+	if root, err = filepath.Abs(root); err == nil {
 		err = os.MkdirAll(root, 0o700)
 	}
 	if err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
-	r.root = root
-	f, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	r.lock, err = lockRoot(root)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return &wrapped{text: "root " + root + " is held by another Runtime: give each its own", kind: ErrInUse}
+	}
 	if err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
+	r.root = root
+	return nil
+}
+
+// lockRoot takes a Root for this process, or returns EWOULDBLOCK.
+func lockRoot(root string) (*os.File, error) {
+	path := filepath.Join(root, "lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		r.root = "" // it is another's
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return &wrapped{text: "root " + root + " is held by another Runtime: give each its own", kind: ErrInUse}
-		}
-		return fmt.Errorf("root: lock: %w", err)
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
-	r.lock = f
-	return nil
+	return f, nil
 }
 
 // For returns the view of one owner: sandboxes of others do not exist in it,

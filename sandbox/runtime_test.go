@@ -7,13 +7,16 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/matryer/is"
+	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
@@ -307,4 +310,110 @@ func TestLeaseOfACancelledCaller(t *testing.T) {
 	}
 	is.NoErr(rt.Close())
 	is.Equal(runtimetest.Left(before), nil)
+}
+
+func TestTakeOverCollects(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	old := filepath.Join(root, "bin", "old")
+	is.NoErr(os.MkdirAll(old, 0o700))
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	_, err := os.Stat(old)
+	is.True(errors.Is(err, fs.ErrNotExist)) // nobody used it
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	is.NoErr(rt.Detach())
+	next := runtimetest.New(t, sandbox.Config{Root: root})
+	again, err := next.Attach(t.Context(), sb.ID())
+	is.NoErr(err)
+	is.NoErr(again.Command("cat", "/etc/passwd").Run(t.Context())) // its image is still there
+}
+
+// broken is an image that cannot be started.
+type broken struct{}
+
+func (broken) Image(context.Context, string, string) (*sandbox.Image, error) {
+	return &sandbox.Image{Root: "/nonexistent/root"}, nil
+}
+
+func TestStartThatFails(t *testing.T) {
+	is := is.New(t)
+	before := runtimetest.Snapshot()
+	rt := runtimetest.New(t, sandbox.Config{Images: broken{}})
+	_, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.True(err != nil)
+	is.True(strings.Contains(err.Error(), "/nonexistent/root")) // the engine's own words
+	is.NoErr(rt.Close())
+	is.Equal(runtimetest.Left(before), nil)
+}
+
+func TestWithoutRoot(t *testing.T) {
+	is := is.New(t)
+	cmd := osexec.Command("/proc/self/exe")
+	cmd.Env = []string{askNew + "=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	is.NoErr(err)
+	is.True(strings.Contains(string(out), "needs root")) // what is missing, and
+	is.True(strings.Contains(string(out), "sudo"))       // how to get it
+}
+
+func TestProgramBuiltWithCgo(t *testing.T) {
+	is := is.New(t)
+	program := filepath.Join(t.TempDir(), "quickstart")
+	build := osexec.Command("go", "build", "-o", program, "../examples/quickstart")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err = osexec.Command(program).CombinedOutput()
+	is.True(err != nil)
+	is.True(strings.Contains(string(out), "CGO_ENABLED=0"))
+	is.True(strings.Contains(string(out), "go env -w CGO_ENABLED=0"))
+	is.Equal(strings.Count(string(out), "\n"), 1) // one clear sentence
+}
+
+func TestExecutableThatIsNot(t *testing.T) {
+	is := is.New(t)
+	for _, path := range []string{"/bin/true", "/etc/passwd", "/nonexistent"} {
+		_, err := sandbox.New(sandbox.Config{Executable: path})
+		is.True(err != nil)
+	}
+	_, err := sandbox.New(sandbox.Config{Runsc: "nosuchrunsc"})
+	is.True(err != nil && strings.Contains(err.Error(), "Config.Runsc"))
+}
+
+// askNew makes this test binary print what New says, and end.
+const askNew = "SANDBOX_TEST_ASK_NEW"
+
+// holdLease makes it lease a sandbox, print its engine's pid, and wait.
+const holdLease = "SANDBOX_TEST_HOLD_LEASE"
+
+func TestOrphanOnAPrivateRootEnds(t *testing.T) {
+	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
+	is := is.New(t)
+	cmd := osexec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), holdLease+"=1")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	is.NoErr(err)
+	is.NoErr(cmd.Start())
+	var pid int
+	var root string
+	_, err = fmt.Fscan(stdout, &pid, &root)
+	is.NoErr(err)
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	is.NoErr(err)
+	defer unix.Close(pidfd)
+	is.NoErr(cmd.Process.Kill())
+	cmd.Wait()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 20_000)
+	is.NoErr(err)
+	is.Equal(n, 1) // the engine has ended, with nobody to end it
+
+	runtimetest.New(t, sandbox.Config{})
+	left, err := filepath.Glob(root)
+	is.NoErr(err)
+	is.Equal(len(left), 0) // the next Runtime has removed the rest
 }

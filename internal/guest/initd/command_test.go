@@ -122,6 +122,7 @@ func running(t *testing.T, r *wire.Request, script string) (h *host, cmd *comman
 	}()
 	t.Cleanup(func() {
 		syscall.Kill(-pid, syscall.SIGKILL) // what the script left behind
+		h.Close()                           // a write to it may be under way
 		<-done
 		syscall.Close(pidfd)
 	})
@@ -225,6 +226,7 @@ func TestCommandWithClosedOutput(t *testing.T) {
 	h, _, exit := running(t, &wire.Request{Streams: wire.Stdout}, "exec yes")
 	h.next(wire.KindStdout)
 	h.send(wire.KindClose, []byte{byte(wire.KindStdout)})
+	go h.all(wire.KindStdout) // a host always reads
 	is.Equal(within(t, exit), wire.Exit{Signal: syscall.SIGPIPE})
 }
 

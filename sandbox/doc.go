@@ -1,0 +1,43 @@
+// Package sandbox leases gVisor sandboxes on this machine and runs programs in
+// them.
+//
+// A Runtime, made by New, holds a folder and the sandboxes in it. Lease makes
+// a sandbox; it ends by End, when its time is up, or with the Runtime. A
+// Sandbox is a handle: Command runs programs as os/exec does, FS and WriteFile
+// are its files, DialContext reaches the ports that programs inside listen on.
+//
+// # The engine
+//
+// A program that blank-imports package sandbox/runsc carries gVisor. It must
+// be a static binary, built with CGO_ENABLED=0; one that cannot be names a
+// static program in Config.Executable. The same executable is the init inside
+// sandboxes, so what it does while Go initialises its packages before this
+// one's, it does there too, as the guest's root but with nothing of the host
+// in reach; Config.Executable is the remedy for that as well.
+//
+// # Three failures
+//
+// A program that ran and failed is an *ExitError, which tells its code or
+// signal, and the cause when something else ended it. A program that could not
+// be started is a *StartError. Any other error is a call that failed: an
+// *Error with one of the sentinels, or, for files, an *fs.PathError.
+//
+// # What is inside
+//
+// A sandbox of class exec has the working directory /mnt/data, which is a
+// folder of the Runtime's and belongs to user 1000, as which commands run;
+// a home, /tmp, /var/tmp and /dev/shm of its own in memory; a read-only image;
+// the host name sandbox; a UTF-8 locale; a loopback interface and no other
+// network; and an environment that has nothing of this process's.
+//
+// # Concurrency
+//
+// Everything here but Cmd is safe for concurrent use. No lock is held while an
+// engine process runs. Close waits for all that a Runtime started.
+//
+// # Rough edges
+//
+// What was typed at a terminal before the program there has set it up can be
+// lost: wait for its prompt. A program's listening socket is found by Ports
+// only if it is TCP.
+package sandbox
