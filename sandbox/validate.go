@@ -11,9 +11,13 @@ const (
 	homeDir    = "/home/sandbox"
 )
 
-// maxArgs bounds argv and environment together, below what the protocol
-// carries in one request.
-const maxArgs = 3 << 20
+// maxArg bounds one argument or environment entry, by the kernel's own limit:
+// see execve(2). maxArgs bounds them together, below what the protocol carries
+// in one request.
+const (
+	maxArg  = 128<<10 - 1
+	maxArgs = 3 << 20
+)
 
 func validate(c *Cmd) error {
 	if len(c.Args) == 0 || c.Args[0] == "" {
@@ -24,6 +28,9 @@ func validate(c *Cmd) error {
 		for _, s := range list {
 			if strings.ContainsRune(s, 0) {
 				return invalid("%.40q has a NUL byte, which no program can be given", s)
+			}
+			if len(s) > maxArg {
+				return invalid("%.40q... has %d bytes, and no program can be given more than %d in one string: pass it on Stdin or in a file", s, len(s), maxArg)
 			}
 			size += len(s) + 1
 		}
