@@ -127,8 +127,9 @@ func cutShort(ctx context.Context, cause Cause) error {
 		return ErrEnded
 	case CauseLost:
 		return ErrLost
+	default: // the program's own end
+		return nil
 	}
-	return nil
 }
 
 func (c *Cmd) process() (*Process, error) {

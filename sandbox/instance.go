@@ -84,7 +84,7 @@ func (s *instance) lost() {
 	s.row.Status = StatusError
 	err := s.row.write(s.dir)
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
 	defer cancel()
 	if err := errors.Join(err, s.runtime.engine.remove(ctx, s.row.ID)); err != nil {
 		s.runtime.log.Error("clean up", "id", s.row.ID, "error", err)

@@ -180,7 +180,7 @@ func (s *instance) meet(ctx context.Context) error {
 			return nil
 		}
 		if alive, _ := s.alive(); !alive {
-			return &startFailure{err: errors.New("it ended at once"), log: lastLines(filepath.Join(s.dir, "init.log"), filepath.Join(s.dir, "engine.log"))}
+			return &startFailedError{err: errors.New("it ended at once"), log: lastLines(filepath.Join(s.dir, "init.log"), filepath.Join(s.dir, "engine.log"))}
 		}
 		select {
 		case <-ctx.Done():

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // hold leases a sandbox on a private Root and waits to be killed.
 func hold() {
-	rt, err := sandbox.New(sandbox.Config{Executable: os.Getenv("SANDBOX_TEST_EXECUTABLE")})
+	rt, err := sandbox.New(sandbox.Config{Executable: os.Getenv(holdWith)})
 	if err != nil {
 		panic(err)
 	}

@@ -67,7 +67,7 @@ func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &startFailure{err: err, log: lastLines(logFile, out.Name())}
+		return &startFailedError{err: err, log: lastLines(logFile, out.Name())}
 	}
 	return nil
 }
@@ -99,20 +99,20 @@ func (r *runsc) close() error {
 	}
 }
 
-// A startFailure is an engine that did not start, with what it said last.
-type startFailure struct {
+// A startFailedError is an engine that did not start, with what it said last.
+type startFailedError struct {
 	err error
 	log []string
 }
 
-func (f *startFailure) Error() string {
+func (f *startFailedError) Error() string {
 	if len(f.log) == 0 {
 		return "engine: " + f.err.Error()
 	}
 	return "engine: " + f.err.Error() + ": " + strings.Join(f.log, "; ")
 }
 
-func (f *startFailure) Unwrap() []error { return []error{f.err, ErrUnavailable} }
+func (f *startFailedError) Unwrap() []error { return []error{f.err, ErrUnavailable} }
 
 const (
 	logLines = 5

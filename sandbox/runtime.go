@@ -86,7 +86,7 @@ func New(cfg Config) (*Runtime, error) {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	r.ctx, r.close = context.WithCancelCause(context.Background())
+	r.ctx, r.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // the one context that is nobody's but the Runtime's
 	if err := r.open(&cfg); err != nil {
 		return nil, &Error{Op: "new", Err: errors.Join(err, r.release())}
 	}
@@ -103,7 +103,6 @@ func checkMachine() error {
 }
 
 func (r *Runtime) open(cfg *Config) error {
-	name := ""
 	path, name, err := findEngine(cfg)
 	if err != nil {
 		return err

@@ -390,11 +390,14 @@ const askNew = "SANDBOX_TEST_ASK_NEW"
 // holdLease makes it lease a sandbox, print its engine's pid, and wait.
 const holdLease = "SANDBOX_TEST_HOLD_LEASE"
 
+// holdWith is the Config.Executable for that.
+const holdWith = "SANDBOX_TEST_HOLD_WITH"
+
 func TestOrphanOnAPrivateRootEnds(t *testing.T) {
 	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
 	is := is.New(t)
 	cmd := osexec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), holdLease+"=1")
+	cmd.Env = append(os.Environ(), holdLease+"=1", holdWith+"="+runtimetest.Executable(t))
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	is.NoErr(err)

@@ -44,7 +44,9 @@ func run(ctx context.Context) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	server := make(chan error, 1)
-	go func() { server <- sb.Command("python3", "-m", "http.server", "8000", "--bind", "127.0.0.1").Run(serving) }()
+	go func() {
+		server <- sb.Command("python3", "-m", "http.server", "8000", "--bind", "127.0.0.1").Run(serving)
+	}()
 	if err := listening(ctx, sb, 8000, server); err != nil {
 		return err
 	}

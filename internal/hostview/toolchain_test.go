@@ -35,22 +35,36 @@ func TestBinds(t *testing.T) {
 		env   map[string]string
 		want  string // "target<source ..."; the source is left out when it is the same
 	}{
-		{"merged /usr", map[string]string{"usr/bin/sh": elf, "usr/lib/": "", "bin": "-> usr/bin", "usr/etc/npmrc": "s"}, nil,
-			"/usr/bin /usr/lib"},
-		{"separate /usr", map[string]string{"usr/bin/sh": elf, "bin/sh": elf, "lib/": "", "lib64": "-> /root"}, nil,
-			"/bin /lib /usr/bin"},
+		{
+			"merged /usr",
+			map[string]string{"usr/bin/sh": elf, "usr/lib/": "", "bin": "-> usr/bin", "usr/etc/npmrc": "s"},
+			nil,
+			"/usr/bin /usr/lib",
+		},
+		{
+			"separate /usr",
+			map[string]string{"usr/bin/sh": elf, "bin/sh": elf, "lib/": "", "lib64": "-> /root"},
+			nil,
+			"/bin /lib /usr/bin",
+		},
 		{"a linked /usr/bin", map[string]string{"usr/bin": "-> /root", "usr/share": "-> ../root"}, nil, ""},
-		{"go", map[string]string{"usr/local/go/bin/go": elf, "usr/local/go/src/runtime/": "", "usr/local/go/pkg/tool/": ""}, nil,
-			"/usr/local/go"},
+		{
+			"go",
+			map[string]string{"usr/local/go/bin/go": elf, "usr/local/go/src/runtime/": "", "usr/local/go/pkg/tool/": ""},
+			nil,
+			"/usr/local/go",
+		},
 		{"a linked go", map[string]string{
 			"usr/local/go": "-> go1.26", "usr/local/go1.26/bin/go": elf, "usr/local/go1.26/src/runtime/": "",
 			"usr/local/go1.26/pkg/tool/": "",
 		}, nil, "/usr/local/go</usr/local/go1.26"},
 		{"a GOPATH is no go", map[string]string{"usr/local/go/bin/go": elf, "usr/local/go/src/example.com/": ""}, nil, ""},
 		{"the only rust", rust(stable), nil, "/opt/rust</" + stable},
-		{"the default rust", merge(rust(stable), nightly,
-			map[string]string{"root/.rustup/settings.toml": "version = \"12\"\ndefault_toolchain = \"stable-x86_64\"\n"}), nil,
-			"/opt/rust</" + stable},
+		{
+			"the default rust", merge(rust(stable), nightly,
+				map[string]string{"root/.rustup/settings.toml": "version = \"12\"\ndefault_toolchain = \"stable-x86_64\"\n"}), nil,
+			"/opt/rust</" + stable,
+		},
 		{"the default rust, short", merge(rust(stable), nightly,
 			map[string]string{"root/.rustup/settings.toml": "default_toolchain = \"stable\"\n"}), nil, "/opt/rust</" + stable},
 		{"two rusts and no default", merge(rust(stable), nightly), nil, ""},
@@ -58,11 +72,18 @@ func TestBinds(t *testing.T) {
 			map[string]string{"root/.rustup/settings.toml": "default_toolchain = \"../..\"\n"}), nil, ""},
 		{"a linked rust", merge(rust("root/src/stage1"),
 			map[string]string{"root/.rustup/toolchains/dev": "-> ../../src/stage1"}), nil, ""},
-		{"RUSTUP_HOME", merge(rust("rustup/toolchains/1.90"), rust(stable)), map[string]string{"RUSTUP_HOME": "/rustup"},
-			"/opt/rust</rustup/toolchains/1.90"},
+		{
+			"RUSTUP_HOME", merge(rust("rustup/toolchains/1.90"), rust(stable)),
+			map[string]string{"RUSTUP_HOME": "/rustup"},
+			"/opt/rust</rustup/toolchains/1.90",
+		},
 		{"a relative RUSTUP_HOME", rust("rustup/toolchains/1.90"), map[string]string{"RUSTUP_HOME": "rustup"}, ""},
-		{"node", map[string]string{"usr/local/bin/node": elf, "usr/local/lib/node_modules/npm/": "", "usr/local/etc/npmrc": "s"}, nil,
-			"/usr/local/bin/node /usr/local/lib/node_modules"},
+		{
+			"node",
+			map[string]string{"usr/local/bin/node": elf, "usr/local/lib/node_modules/npm/": "", "usr/local/etc/npmrc": "s"},
+			nil,
+			"/usr/local/bin/node /usr/local/lib/node_modules",
+		},
 		{"a node that is a script", map[string]string{"usr/local/bin/node": "#!/bin/sh\nTOKEN=1", "usr/local/lib/node_modules/": ""}, nil, ""},
 		{"a node that is a link", map[string]string{"usr/local/bin/node": "-> /root/.nvm/node", "usr/local/lib/node_modules/": ""}, nil, ""},
 		{"python", map[string]string{

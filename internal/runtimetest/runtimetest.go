@@ -48,8 +48,8 @@ func New(t testing.TB, cfg sandbox.Config) *sandbox.Runtime {
 // and, unless one is given, a logger that writes to the test's log.
 func Open(t testing.TB, cfg sandbox.Config) (*sandbox.Runtime, error) {
 	t.Helper()
-	if cfg.Executable == "" && cfg.Runsc == "" && errors.Is(engine.Embedded(), engine.ErrCgo) {
-		cfg.Executable = helper(t)
+	if cfg.Executable == "" && cfg.Runsc == "" {
+		cfg.Executable = Executable(t)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -88,9 +88,13 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// helper builds the static program, once a run.
-func helper(t testing.TB) string {
+// Executable is the Config.Executable that a Runtime needs in this test
+// binary: none, or the static program, which is built once a run.
+func Executable(t testing.TB) string {
 	t.Helper()
+	if !errors.Is(engine.Embedded(), engine.ErrCgo) {
+		return ""
+	}
 	path, err := built()
 	if err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func (c Contract) endOpen(t *testing.T) {
 		return err
 	}))
 	_, dials := c.Sandboxes.(sandbox.Dialer)
-	var ended = func() error { return nil }
+	ended := func() error { return nil }
 	if dials {
 		c.listen(t, sb, portA)
 		conn := dial(t, sb)

@@ -100,9 +100,19 @@ func dialNone(t *testing.T, sb *sandbox.Sandbox) {
 
 func dialInvalid(t *testing.T, sb *sandbox.Sandbox) {
 	for _, a := range [][2]string{
-		{"udp", "localhost:80"}, {"unix", "/run/x"}, {"", "localhost:80"},
-		{"tcp", ""}, {"tcp", "localhost"}, {"tcp", "localhost:"}, {"tcp", "localhost:0"}, {"tcp", "localhost:65536"},
-		{"tcp", "localhost:-1"}, {"tcp", "localhost:http"}, {"tcp", "192.0.2.1:80"}, {"tcp", "example.com:80"}, {"tcp", "::1:80"},
+		{"udp", "localhost:80"},
+		{"unix", "/run/x"},
+		{"", "localhost:80"},
+		{"tcp", ""},
+		{"tcp", "localhost"},
+		{"tcp", "localhost:"},
+		{"tcp", "localhost:0"},
+		{"tcp", "localhost:65536"},
+		{"tcp", "localhost:-1"},
+		{"tcp", "localhost:http"},
+		{"tcp", "192.0.2.1:80"},
+		{"tcp", "example.com:80"},
+		{"tcp", "::1:80"},
 	} {
 		t.Run(a[0]+" "+a[1], func(t *testing.T) {
 			is := is.New(t)

@@ -102,14 +102,14 @@ func (l *call) next() (wire.Kind, []byte, error) {
 	return 0, nil, e
 }
 
-// expect reads a frame that must be of one kind.
-func (l *call) expect(want wire.Kind) ([]byte, error) {
+// expectOK reads the answer that the operation began or succeeded.
+func (l *call) expectOK() ([]byte, error) {
 	kind, payload, err := l.next()
 	if err != nil {
 		return nil, err
 	}
-	if kind != want {
-		return nil, fmt.Errorf("the sandbox broke the protocol: frame %d where %d was due", kind, want)
+	if kind != wire.KindOK {
+		return nil, fmt.Errorf("the sandbox broke the protocol: frame %d where its answer was due", kind)
 	}
 	return payload, nil
 }
@@ -123,7 +123,7 @@ func (c *Client) ask(ctx context.Context, r *wire.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer l.Close()
-	return l.expect(wire.KindOK)
+	return l.expectOK()
 }
 
 // Ping returns when the init has answered.
@@ -154,7 +154,7 @@ func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.expect(wire.KindOK); err != nil {
+	if _, err := l.expectOK(); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.expect(wire.KindOK); err != nil {
+	if _, err := l.expectOK(); err != nil {
 		l.Close()
 		return nil, err
 	}

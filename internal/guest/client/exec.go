@@ -177,6 +177,8 @@ func (r *run) listen() (wire.Exit, error) {
 		case wire.KindExit:
 			var exit wire.Exit
 			return exit, exit.Decode(payload)
+		default:
+			return wire.Exit{}, fmt.Errorf("the sandbox broke the protocol: frame %d", kind)
 		}
 	}
 }

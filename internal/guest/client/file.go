@@ -96,7 +96,7 @@ func (c *Client) ReadDir(ctx context.Context, path string) ([]fs.DirEntry, error
 		return nil, err
 	}
 	defer l.Close()
-	if _, err := l.expect(wire.KindOK); err != nil {
+	if _, err := l.expectOK(); err != nil {
 		return nil, pathError("readdir", path, err)
 	}
 	list := []fs.DirEntry{}
@@ -132,7 +132,7 @@ func (c *Client) Open(ctx context.Context, path string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.expect(wire.KindOK)
+	b, err := l.expectOK()
 	if err != nil {
 		l.Close()
 		return nil, pathError("open", path, err)

@@ -27,7 +27,7 @@ func (c *Client) Write(ctx context.Context, path string, src io.Reader, perm fs.
 	stop := context.AfterFunc(ctx, up.abort)
 	defer stop()
 	go up.copy()
-	_, err = l.expect(wire.KindOK)
+	_, err = l.expectOK()
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,6 +1,8 @@
 package initd
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -26,7 +28,7 @@ type groups struct {
 // newGroups moves the init out of the way: a cgroup that gives controllers to
 // its children holds no process itself.
 func newGroups(root string) (*groups, error) {
-	if err := os.Mkdir(root+"/init", 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(root+"/init", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := writeFile(root+"/init/cgroup.procs", "1"); err != nil {

@@ -199,6 +199,8 @@ func (cmd *command) hear(kind wire.Kind, payload []byte) error {
 		return sys.SetSize(cmd.pty, rows, cols)
 	case wire.KindKill:
 		cmd.kill()
+	default:
+		return syscall.EPROTO
 	}
 	return nil
 }

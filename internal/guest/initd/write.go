@@ -1,6 +1,8 @@
 package initd
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -78,7 +80,7 @@ func createBeside(end string, perm uint32) (*upload, error) {
 		id := strconv.FormatUint(uploads.Add(1), 36) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 		temp := folder(end) + ".upload-" + id
 		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-		if os.IsExist(err) {
+		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {

@@ -248,7 +248,9 @@ func TestCredit(t *testing.T) {
 		is.Equal(got, n)
 	}
 	for _, b := range [][]byte{
-		nil, {}, {7},
+		nil,
+		{},
+		{7},
 		wire.Credit(wire.KindStdout, wire.Window+1),
 		wire.Credit(wire.KindStdout, math.MaxInt64),
 		wire.Credit(wire.KindStdout, -1),
