@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -118,11 +119,10 @@ func (c *Cmd) Run(ctx context.Context) error {
 // cutShort is the error behind a cause that is not the program's own.
 func cutShort(ctx context.Context, cause Cause) error {
 	switch cause {
-	case CauseTimeout, CauseKilled:
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return ErrTimeout
+	case CauseTimeout:
+		return cmp.Or(context.Cause(ctx), ErrTimeout)
+	case CauseKilled:
+		return cmp.Or(context.Cause(ctx), context.Canceled)
 	case CauseEnded:
 		return ErrEnded
 	case CauseLost:

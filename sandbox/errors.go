@@ -31,6 +31,9 @@ var (
 	ErrUnavailable = errors.New("sandboxes cannot run here")
 )
 
+// errDetached ends what runs when a Runtime lets go of its sandboxes.
+var errDetached = &wrapped{text: "runtime detached", kind: ErrClosed}
+
 // ErrCgo is why a program that is not a static binary cannot carry the
 // engine. Its text names the remedy.
 var ErrCgo error = engine.ErrCgo

@@ -127,6 +127,8 @@ func causeOf(err error) Cause {
 	switch {
 	case errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return CauseTimeout
+	case errors.Is(err, errDetached):
+		return CauseKilled
 	case errors.Is(err, ErrClosed):
 		return CauseEnded
 	}

@@ -28,8 +28,8 @@ type instance struct {
 	gone chan struct{} // closed when its engine is
 	why  error         // ErrEnded or ErrLost; valid once gone is closed
 
-	endOnce sync.Once
-	endErr  error
+	endMu sync.Mutex // held by who ends it: others wait, and find it ended
+	ended bool       // nothing of it is left
 
 	mu       sync.Mutex
 	row      row
@@ -69,11 +69,13 @@ func (s *instance) watchOver() {
 		s.why = ErrEnded
 	}
 	close(s.gone)
-	if over {
-		s.end()
+	if !over {
+		s.lost()
 		return
 	}
-	s.lost()
+	if err := s.end(); err != nil && !errors.Is(err, ErrEnded) {
+		s.runtime.log.Error("end of a lease", "id", s.row.ID, "error", err)
+	}
 }
 
 // lost keeps the row of a sandbox whose engine has died, to tell of it, and
@@ -91,21 +93,23 @@ func (s *instance) lost() {
 	}
 }
 
-// end ends the sandbox, once, and returns when nothing of it is left.
+// end ends the sandbox and returns when nothing of it is left. After an error
+// it can be tried again.
 func (s *instance) end() error {
-	first := false
-	s.endOnce.Do(func() {
-		first = true
-		s.mu.Lock()
-		s.ending = true
-		s.mu.Unlock()
-		s.endErr = s.scrap()
-		s.runtime.forget(s)
-	})
-	if !first {
+	s.endMu.Lock()
+	defer s.endMu.Unlock()
+	if s.ended {
 		return ErrEnded
 	}
-	return s.endErr
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	if err := s.scrap(); err != nil {
+		return err
+	}
+	s.ended = true
+	s.runtime.forget(s)
+	return nil
 }
 
 // scrap ends the engine and removes the folder. It works on any part of a

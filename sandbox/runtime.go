@@ -248,11 +248,12 @@ func (r *Runtime) shut(end bool) error {
 	}
 	r.closed = true
 	r.mu.Unlock()
-	r.close(ErrClosed)
 	var errs []error
 	if end {
+		r.close(ErrClosed)
 		errs = append(errs, r.endAll())
 	} else {
+		r.close(errDetached)
 		r.letGo()
 	}
 	r.tasks.Wait()

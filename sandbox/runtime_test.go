@@ -384,6 +384,48 @@ func TestExecutableThatIsNot(t *testing.T) {
 	is.True(err != nil && strings.Contains(err.Error(), "Config.Runsc"))
 }
 
+func TestRunscOnPath(t *testing.T) {
+	is := is.New(t)
+	dir := t.TempDir()
+	self, err := os.Executable()
+	is.NoErr(err)
+	if helper := runtimetest.Executable(t); helper != "" {
+		self = helper
+	}
+	script := "#!/bin/bash\nexec -a sandbox-runsc " + self + ` "$@"` + "\n"
+	is.NoErr(os.WriteFile(filepath.Join(dir, "my-runsc"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	rt := runtimetest.New(t, sandbox.Config{Runsc: "my-runsc", Executable: runtimetest.Executable(t)})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	is.NoErr(sb.Command("true").Run(t.Context()))
+}
+
+func TestDetachEndsCommands(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	up, says := net.Pipe()
+	defer up.Close()
+	end := make(chan error, 1)
+	go func() {
+		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
+		cmd.Stdout = says
+		end <- cmd.Run(t.Context())
+	}()
+	_, err = up.Read(make([]byte, 3))
+	is.NoErr(err)
+	is.NoErr(rt.Detach())
+	e, ok := errors.AsType[*sandbox.ExitError](<-end)
+	is.True(ok && e.Cause == sandbox.CauseKilled) // its sandbox has not ended
+	next := runtimetest.New(t, sandbox.Config{Root: root})
+	again, err := next.Attach(t.Context(), sb.ID())
+	is.NoErr(err)
+	is.Equal(processes(t, again, "sleep"), 0)
+}
+
 // askNew makes this test binary print what New says, and end.
 const askNew = "SANDBOX_TEST_ASK_NEW"
 

@@ -153,8 +153,8 @@ func fillIn(t *testing.T, v reflect.Value) {
 			v.Set(reflect.ValueOf(time.Unix(77, 7)))
 			return
 		}
-		for i := range v.NumField() {
-			fillIn(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fillIn(t, field)
 		}
 	default:
 		t.Fatalf("no example of %v", v.Type())
