@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -22,21 +22,31 @@ import (
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
+// sleeper returns once a command runs that will not end by itself, and where
+// its end is told.
+func sleeper(t *testing.T, sb *sandbox.Sandbox) <-chan error {
+	t.Helper()
+	end := make(chan error, 1)
+	up, says := io.Pipe()
+	t.Cleanup(func() { up.Close() })
+	go func() {
+		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
+		cmd.Stdout = says
+		end <- cmd.Run(t.Context())
+	}()
+	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
 func TestCloseLeavesNothing(t *testing.T) {
 	is := is.New(t)
 	before := runtimetest.Snapshot()
 	rt := runtimetest.New(t, sandbox.Config{})
 	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
 	is.NoErr(err)
-	end := make(chan error, 1)
-	up, says := net.Pipe()
-	go func() {
-		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
-		cmd.Stdout = says
-		end <- cmd.Run(t.Context())
-	}()
-	_, err = up.Read(make([]byte, 3))
-	is.NoErr(err)
+	end := sleeper(t, sb)
 	is.NoErr(rt.Close())
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
 	is.True(ok && e.Cause == sandbox.CauseEnded) // a running command learns why it ended
@@ -44,8 +54,6 @@ func TestCloseLeavesNothing(t *testing.T) {
 	is.NoErr(rt.Close()) // twice is fine
 	_, err = rt.Lease(t.Context(), sandbox.Spec{})
 	is.True(errors.Is(err, sandbox.ErrClosed))
-	up.Close()
-	says.Close()
 	is.Equal(runtimetest.Left(before), nil)
 }
 
@@ -202,16 +210,7 @@ func TestLostSandbox(t *testing.T) {
 	rt := runtimetest.New(t, sandbox.Config{Root: root})
 	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
 	is.NoErr(err)
-	end := make(chan error, 1)
-	up, says := net.Pipe()
-	defer up.Close()
-	go func() {
-		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
-		cmd.Stdout = says
-		end <- cmd.Run(t.Context())
-	}()
-	_, err = up.Read(make([]byte, 3))
-	is.NoErr(err)
+	end := sleeper(t, sb)
 	is.NoErr(runtimetest.KillEngine(root, sb.ID()))
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
 	is.True(ok)
@@ -407,16 +406,7 @@ func TestDetachEndsCommands(t *testing.T) {
 	rt := runtimetest.New(t, sandbox.Config{Root: root})
 	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
 	is.NoErr(err)
-	up, says := net.Pipe()
-	defer up.Close()
-	end := make(chan error, 1)
-	go func() {
-		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
-		cmd.Stdout = says
-		end <- cmd.Run(t.Context())
-	}()
-	_, err = up.Read(make([]byte, 3))
-	is.NoErr(err)
+	end := sleeper(t, sb)
 	is.NoErr(rt.Detach())
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
 	is.True(ok && e.Cause == sandbox.CauseKilled) // its sandbox has not ended
