@@ -383,6 +383,25 @@ func TestExecutableThatIsNot(t *testing.T) {
 	is.True(err != nil && strings.Contains(err.Error(), "Config.Runsc"))
 }
 
+// TestKVMIsLeftAlone watches the device: on some machines even opening it
+// hangs, and takes down who asks.
+func TestKVMIsLeftAlone(t *testing.T) {
+	is := is.New(t)
+	const device = "/dev/kvm"
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	is.NoErr(err)
+	defer unix.Close(watch)
+	_, err = unix.InotifyAddWatch(watch, device, unix.IN_OPEN|unix.IN_ACCESS)
+	if errors.Is(err, unix.ENOENT) {
+		t.Log("this machine has none: what is watched is the folder, where it would be made")
+		_, err = unix.InotifyAddWatch(watch, filepath.Dir(device), unix.IN_CREATE)
+	}
+	is.NoErr(err)
+	is.NoErr(runtimetest.Lease(t, sandbox.Spec{}).Command("true").Run(t.Context()))
+	_, err = unix.Read(watch, make([]byte, 4096))
+	is.True(errors.Is(err, unix.EAGAIN)) // nobody has touched it
+}
+
 func TestRunscOnPath(t *testing.T) {
 	is := is.New(t)
 	dir := t.TempDir()
