@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -117,12 +118,14 @@ func (s *instance) end() error {
 func (s *instance) scrap() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
 	defer cancel()
-	err := s.runtime.engine.remove(ctx, s.row.ID)
+	// Killed first, because an engine that has stopped answering would keep
+	// the orderly way waiting.
+	err := s.kill(ctx)
+	if err == nil {
+		err = s.runtime.engine.remove(ctx, s.row.ID)
+	}
 	if s.watch != nil {
 		s.watch.Close()
-	}
-	if err == nil {
-		err = s.awaitExit(ctx)
 	}
 	if err != nil {
 		return err // the row stays, so that somebody tries again
@@ -130,8 +133,10 @@ func (s *instance) scrap() error {
 	return os.RemoveAll(s.dir)
 }
 
-// awaitExit returns when the engine's process is gone.
-func (s *instance) awaitExit(ctx context.Context) error {
+// kill ends the engine's process and returns when it is gone. The process is
+// held by a descriptor before it is looked at, so that what is killed is what
+// was meant, not another that has got its number.
+func (s *instance) kill(ctx context.Context) error {
 	if s.row.PID == 0 {
 		return nil
 	}
@@ -140,20 +145,27 @@ func (s *instance) awaitExit(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("engine: process %d: %w", s.row.PID, err)
 	}
 	defer unix.Close(pidfd)
-	for {
-		if alive, err := s.alive(); !alive {
+	if alive, err := s.alive(); !alive {
+		return err
+	}
+	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("engine: kill: %w", err)
+	}
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, killPoll)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		// Readable when it has ended.
-		unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 100)
 	}
+	return context.Cause(ctx)
 }
+
+// killPoll is how often, in milliseconds, the wait for a killed process looks
+// at its deadline.
+const killPoll = 100
 
 // alive reports whether the engine's process exists: that one, not another
 // that has its number.

@@ -211,7 +211,7 @@ func TestLostSandbox(t *testing.T) {
 	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
 	is.NoErr(err)
 	end := sleeper(t, sb)
-	is.NoErr(runtimetest.KillEngine(root, sb.ID()))
+	is.NoErr(runtimetest.SignalEngine(root, sb.ID(), syscall.SIGKILL))
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
 	is.True(ok)
 	is.Equal(e.Cause, sandbox.CauseLost)
@@ -220,6 +220,25 @@ func TestLostSandbox(t *testing.T) {
 	is.True(errors.Is(err, sandbox.ErrLost))
 	is.NoErr(sb.End(t.Context()))
 	is.True(errors.Is(sb.End(t.Context()), sandbox.ErrEnded))
+}
+
+func TestEngineThatHasStopped(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	end := sleeper(t, sb)
+	is.NoErr(runtimetest.SignalEngine(root, sb.ID(), syscall.SIGSTOP))
+	cmd := sb.Command("true")
+	cmd.Timeout = 100 * time.Millisecond
+	start := time.Now()
+	is.True(errors.Is(cmd.Run(t.Context()), sandbox.ErrTimeout)) // it does not hang, nor
+	_, err = fs.ReadFile(sb.FS(runtimetest.Context(t, 100*time.Millisecond)), "x")
+	is.True(errors.Is(err, context.DeadlineExceeded))
+	is.NoErr(sb.End(t.Context()))
+	is.True(errors.Is(<-end, sandbox.ErrEnded))
+	is.True(time.Since(start) < 5*time.Second)
 }
 
 func TestOwners(t *testing.T) {

@@ -102,9 +102,9 @@ func Executable(t testing.TB) string {
 	return path
 }
 
-// KillEngine kills the engine of a sandbox under root from outside, as the
-// kernel might.
-func KillEngine(root, id string) error {
+// SignalEngine signals the engine of a sandbox under root from outside, as the
+// kernel or an operator might.
+func SignalEngine(root, id string, sig syscall.Signal) error {
 	b, err := os.ReadFile(filepath.Join(root, "sandboxes", id, "pid"))
 	if err != nil {
 		return err
@@ -113,5 +113,5 @@ func KillEngine(root, id string) error {
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return syscall.Kill(pid, sig)
 }
