@@ -80,6 +80,18 @@ func TestTimeoutKillsForkBomb(t *testing.T) {
 	is.NoErr(sb.Command("true").Run(t.Context())) // the sandbox goes on
 }
 
+func TestForkBombIsBounded(t *testing.T) {
+	is := is.New(t)
+	sb := runtimetest.Lease(t, sandbox.Spec{})
+	cmd := sb.Command("sh", "-c", `: fork7335; mkfifo wait; i=0; while [ $i -lt 600 ]; do (: <wait) & i=$((i+1)); done; echo over`)
+	_, err := cmd.Output(t.Context())
+	e, ok := errors.AsType[*sandbox.ExitError](err)
+	is.True(ok)                                                // the shell gives up
+	is.True(strings.Contains(string(e.Stderr), "Cannot fork")) // by EAGAIN
+	n := processes(t, sb, "fork7335")
+	is.True(n > 400 && n <= 512)
+}
+
 func TestBackgroundChildDoesNotHoldTheCall(t *testing.T) {
 	sb := runtimetest.Lease(t, sandbox.Spec{})
 	for name, script := range map[string]string{

@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"debug/elf"
 	"errors"
 	"io/fs"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/matryer/is"
@@ -46,6 +48,33 @@ func TestIsRunsc(t *testing.T) {
 	}
 	if engine.IsRunsc(os.Args) {
 		t.Errorf("this test is runsc: %q", os.Args)
+	}
+}
+
+func TestIsUmounter(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{engine.Self, "umount", "--sync-fd=3", "/path"}, true},
+		{[]string{engine.Self, "umount", "--sync-fd=3", ""}, true},
+
+		{nil, false},
+		{[]string{engine.Self}, false},
+		{[]string{engine.Self, "umount", "--sync-fd=3"}, false},
+		{[]string{engine.Self, "umount", "--sync-fd=4", "/path"}, false},
+		{[]string{engine.Self, "umount", "/path", "--sync-fd=3"}, false},
+		{[]string{engine.Self, "umount", "--sync-fd=3", "/path", "more"}, false},
+		{[]string{engine.Self, "mount", "--sync-fd=3", "/path"}, false},
+		{[]string{"program", "umount", "--sync-fd=3", "/path"}, false},
+		{[]string{engine.Runsc, "umount", "--sync-fd=3", "/path"}, false},
+	} {
+		if got := engine.IsUmounter(c.args); got != c.want {
+			t.Errorf("%q: %v", c.args, got)
+		}
+		if c.want && engine.IsRunsc(c.args) {
+			t.Errorf("%q is runsc too", c.args)
+		}
 	}
 }
 
@@ -93,4 +122,29 @@ func TestStaticOfOthers(t *testing.T) {
 	}
 	is := is.New(t)
 	is.True(errors.Is(engine.Static(filepath.Join(dir, "missing")), fs.ErrNotExist))
+}
+
+// TestStaticIsAsInELF: the package reads the file by itself.
+func TestStaticIsAsInELF(t *testing.T) {
+	entries, err := os.ReadDir("/usr/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, e := range entries[:min(len(entries), 200)] {
+		path := filepath.Join("/usr/bin", e.Name())
+		f, err := elf.Open(path)
+		if err != nil {
+			continue
+		}
+		dynamic := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+		f.Close()
+		seen++
+		if got := engine.Static(path); errors.Is(got, engine.ErrCgo) != dynamic || got != nil && !dynamic {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	if seen == 0 {
+		t.Error("there is no executable in /usr/bin")
+	}
 }

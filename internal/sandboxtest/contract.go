@@ -77,11 +77,17 @@ func (c Contract) lease(t *testing.T) *sandbox.Sandbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := sb.End(context.Background()); err != nil && !isOver(err) {
+		if err := end(t, sb); err != nil && !isOver(err) {
 			t.Error(err)
 		}
 	})
 	return sb
+}
+
+// end ends a sandbox.
+func end(t *testing.T, sb *sandbox.Sandbox) error {
+	t.Helper()
+	return within(t, limit, func() error { return sb.End(context.Background()) })
 }
 
 // isOver reports whether err is the one for a sandbox that has ended. A driver

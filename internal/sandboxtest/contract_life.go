@@ -37,7 +37,10 @@ func (c Contract) refusedLease(t *testing.T) {
 			is := is.New(t)
 			spec := c.Spec
 			spoil(&spec)
-			_, err := c.Sandboxes.Lease(bounded(t), spec)
+			sb, err := c.Sandboxes.Lease(bounded(t), spec)
+			if err == nil {
+				end(t, sb)
+			}
 			is.True(errors.Is(err, sandbox.ErrInvalid))
 		})
 	}
@@ -106,8 +109,8 @@ func (c Contract) info(t *testing.T) {
 	write(t, sb, "file", "by one handle", 0o644)
 	is.Equal(read(t, other, "file"), "by one handle") // both lead to the same sandbox
 
-	is.NoErr(other.End(bounded(t)))
-	is.True(errors.Is(sb.End(bounded(t)), sandbox.ErrEnded)) // a second end is told from a first
+	is.NoErr(end(t, other))
+	is.True(errors.Is(end(t, sb), sandbox.ErrEnded)) // a second end is told from a first
 	for name, err := range uses(t, sb) {
 		if !isOver(err) && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s after the end: %v", name, err)
@@ -121,7 +124,7 @@ func (c Contract) endCommand(t *testing.T) {
 	is := is.New(t)
 	sb := c.lease(t)
 	r := start(t.Context(), t, sleeper(sb))
-	is.NoErr(sb.End(bounded(t)))
+	is.NoErr(end(t, sb))
 	err := await(t, soon, r.done)
 	e := exitOf(t, err)
 	is.Equal(e.Cause, sandbox.CauseEnded)
@@ -155,7 +158,7 @@ func (c Contract) endOpen(t *testing.T) {
 			return err
 		}
 	}
-	is.NoErr(sb.End(bounded(t)))
+	is.NoErr(end(t, sb))
 	_, err = io.Copy(io.Discard, f)
 	is.True(err != nil)                              // not a file that is shorter than it was
 	is.True(await(t, soon, written) != nil)          // nor one that nobody will find

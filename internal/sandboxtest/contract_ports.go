@@ -140,7 +140,14 @@ var serverCases = cases{
 	{"deadline of a connection", connDeadline},
 }
 
-func dial(t *testing.T, sb *sandbox.Sandbox) net.Conn {
+// A halfConn is what DialContext returns: as a *net.TCPConn it can end one
+// direction alone.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+func dial(t *testing.T, sb *sandbox.Sandbox) halfConn {
 	t.Helper()
 	conn, err := sb.DialContext(bounded(t), "tcp", "localhost:"+strconv.Itoa(portA))
 	if err != nil {
@@ -150,7 +157,11 @@ func dial(t *testing.T, sb *sandbox.Sandbox) net.Conn {
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		t.Fatal(err)
 	}
-	return conn
+	half, ok := conn.(halfConn)
+	if !ok {
+		t.Fatalf("%T has no CloseWrite", conn)
+	}
+	return half
 }
 
 func echo(t *testing.T, sb *sandbox.Sandbox) {
@@ -183,16 +194,12 @@ func says(conn net.Conn, word string) error {
 	return nil
 }
 
-type closeWriter interface{ CloseWrite() error }
-
 func halfClose(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)
 	conn := dial(t, sb)
 	_, err := io.WriteString(conn, "last words")
 	is.NoErr(err)
-	half, ok := conn.(closeWriter)
-	is.True(ok) // as a *net.TCPConn has
-	is.NoErr(half.CloseWrite())
+	is.NoErr(conn.CloseWrite())
 	b, err := io.ReadAll(conn) // the server answers after our end, then ends too
 	is.NoErr(err)
 	is.Equal(string(b), "last words")
@@ -207,7 +214,7 @@ func bulk(t *testing.T, sb *sandbox.Sandbox) {
 	sent := make(chan error, 1)
 	go func() {
 		_, err := io.WriteString(conn, want)
-		sent <- errors.Join(err, conn.(closeWriter).CloseWrite())
+		sent <- errors.Join(err, conn.CloseWrite())
 	}()
 	got, err := io.ReadAll(conn)
 	is.NoErr(err)
@@ -241,7 +248,10 @@ func connDeadline(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)
 	conn := dial(t, sb)
 	is.NoErr(conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)))
-	_, err := conn.Read(make([]byte, 1))
+	err := within(t, limit, func() error {
+		_, err := conn.Read(make([]byte, 1))
+		return err
+	})
 	is.True(errors.Is(err, os.ErrDeadlineExceeded))
 	is.NoErr(conn.SetReadDeadline(time.Now().Add(limit)))
 	is.NoErr(says(conn, "later"))

@@ -125,9 +125,9 @@ func combined(t *testing.T, sb *sandbox.Sandbox) {
 
 func discarded(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)
-	cmd := sb.Command("sh", "-c", "cat; echo err >&2")
+	cmd := sb.Command("sh", "-c", "echo err >&2; cat")
 	cmd.Stdin = strings.NewReader(pattern(1<<20, 0)) // more than a pipe holds
-	is.NoErr(cmd.Run(bounded(t)))
+	is.NoErr(cmd.Run(bounded(t)))                    // to write in vain is no error
 }
 
 func stderrKept(t *testing.T, sb *sandbox.Sandbox) {

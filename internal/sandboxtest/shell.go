@@ -26,10 +26,10 @@ type command struct {
 	background     bool
 }
 
-// blank separates words, end separates commands.
+// blanks separate words, ends commands.
 const (
-	blank = " \t\r"
-	end   = "\n;&"
+	blanks = " \t\r"
+	ends   = "\n;&"
 )
 
 func (s *shell) run() int {
@@ -50,11 +50,11 @@ func (s *shell) run() int {
 func (s *shell) next() (*command, error) {
 	cmd := &command{stdout: s.p.Stdout, stderr: s.p.Stderr}
 	for {
-		s.src = strings.TrimLeft(s.src, blank)
+		s.src = strings.TrimLeft(s.src, blanks)
 		if s.src == "" {
 			return cmd, nil
 		}
-		if i := strings.IndexByte(end, s.src[0]); i >= 0 {
+		if i := strings.IndexByte(ends, s.src[0]); i >= 0 {
 			cmd.background = s.src[0] == '&'
 			s.src = s.src[1:]
 			return cmd, nil
@@ -96,7 +96,7 @@ func (s *shell) redirect(cmd *command) (found bool, err error) {
 			return false, nil
 		}
 	}
-	s.src = strings.TrimLeft(rest, blank)
+	s.src = strings.TrimLeft(rest, blanks)
 	name, err := s.word()
 	if err != nil {
 		return true, err
@@ -108,7 +108,7 @@ func (s *shell) redirect(cmd *command) (found bool, err error) {
 // word reads a word. It cannot be continued in the next command.
 func (s *shell) word() (string, error) {
 	var b strings.Builder
-	for s.src != "" && !strings.ContainsRune(blank+end+">", rune(s.src[0])) {
+	for s.src != "" && !strings.ContainsRune(blanks+ends+">", rune(s.src[0])) {
 		c := s.src[0]
 		s.src = s.src[1:]
 		switch c {

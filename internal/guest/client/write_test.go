@@ -162,6 +162,7 @@ func TestWriteToLostInit(t *testing.T) {
 }
 
 func TestWriteToSilentInit(t *testing.T) {
+	t.Parallel() // it waits for the grace
 	is := is.New(t)
 	cause := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -267,4 +268,20 @@ func TestNoFurtherReadAfterWrite(t *testing.T) {
 		}
 		is.True(taken <= 1) // the Read that was under way
 	})
+}
+
+func TestWriteRefusedByDeafInit(t *testing.T) {
+	bug(t, "when an init answers and neither reads on nor hangs up, Write waits for the frame that is under way until its context ends")
+	is := is.New(t)
+	done := make(chan struct{})
+	defer close(done)
+	c := serve(t, func(g *guest) {
+		g.request()
+		g.hear(wire.KindData)
+		g.fail(wire.Error{Errno: syscall.EACCES})
+		<-done
+	})
+	ctx := within(t, patience)
+	is.True(errors.Is(c.Write(ctx, "/f", endless{}, 0o644), fs.ErrPermission))
+	is.NoErr(ctx.Err())
 }

@@ -55,12 +55,20 @@ func (g *groups) create() (*group, error) {
 		return nil, err
 	}
 	dir, err := openFD(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err == nil {
+		err = writeFile(path+"/pids.max", maxPids)
+	}
 	if err != nil {
+		closeFDs(&dir)
 		syscall.Rmdir(path)
 		return nil, err
 	}
 	return &group{path: path, dir: dir}, nil
 }
+
+// maxPids is how many processes and threads a command may have at a time. Each
+// is a thread on the host too, which a fork bomb would run out of.
+const maxPids = "512"
 
 // kill ends every process in the group, and those that they are just starting.
 func (g *group) kill() {

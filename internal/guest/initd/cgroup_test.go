@@ -1,9 +1,12 @@
 package initd
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/matryer/is"
@@ -56,37 +59,61 @@ func TestNewGroups(t *testing.T) {
 	is.True(err != nil)
 }
 
+// fakeGroup is a folder in the place of a command's cgroup.
+func fakeGroup(t *testing.T, g *groups, name string) *group {
+	t.Helper()
+	path := g.root + "/" + name
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := openFD(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &group{path: path, dir: dir}
+}
+
+// TestCreateLeavesNothing when a group cannot be made: a plain folder has none
+// of a cgroup's files.
+func TestCreateLeavesNothing(t *testing.T) {
+	is := is.New(t)
+	g := fakeGroups(t)
+	before, files := names(t, g.root), openFiles(t)
+	if c, err := g.create(); err == nil {
+		g.release(c)
+	}
+	is.Equal(names(t, g.root), before)
+	is.Equal(openFiles(t), files)
+}
+
 // TestGroupsAreReleased when they are empty, be that later.
 func TestGroupsAreReleased(t *testing.T) {
 	is := is.New(t)
 	g := fakeGroups(t)
-	first, err := g.create()
-	is.NoErr(err)
-	second, err := g.create()
-	is.NoErr(err)
-	is.True(first.path != second.path)
+	files := openFiles(t)
+	first, second := fakeGroup(t, g, "first"), fakeGroup(t, g, "second")
 	left := second.path + "/process" // what keeps a folder, as a process keeps a group
 	is.NoErr(os.Mkdir(left, 0o755))
 	g.release(first)
 	is.True(!g.busy())
 	g.release(second)
 	is.True(g.busy())
-	_, err = os.Stat(first.path)
-	is.True(os.IsNotExist(err))
+	is.Equal(openFiles(t), files) // a group that is left holds no descriptor
+	_, err := os.Stat(first.path)
+	is.True(errors.Is(err, fs.ErrNotExist))
 	g.sweep()
 	is.True(g.busy()) // not yet empty
 	is.NoErr(os.Remove(left))
 	g.sweep()
 	is.True(!g.busy())
 	_, err = os.Stat(second.path)
-	is.True(os.IsNotExist(err))
+	is.True(errors.Is(err, fs.ErrNotExist))
 }
 
 func TestSweepForgetsWhatIsGone(t *testing.T) {
 	is := is.New(t)
 	g := fakeGroups(t)
-	c, err := g.create()
-	is.NoErr(err)
+	c := fakeGroup(t, g, "group")
 	is.NoErr(os.Mkdir(c.path+"/process", 0o755))
 	g.release(c)
 	is.NoErr(os.RemoveAll(c.path))
