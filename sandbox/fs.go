@@ -15,8 +15,11 @@ import (
 // leads nowhere else. What is neither a file nor a directory cannot be opened.
 //
 // An fs.FS has no place for a context, so ctx bounds every use of the FS and
-// of the files opened by it. It implements fs.StatFS, fs.ReadDirFS and
-// fs.ReadLinkFS, and is safe for concurrent use.
+// of the files opened by it. It implements fs.StatFS, fs.ReadFileFS,
+// fs.ReadDirFS and fs.ReadLinkFS, and is safe for concurrent use.
+//
+// A program inside chooses how large its files are, so read those that it may
+// have written through a limit, as by io.LimitReader.
 func (s *Sandbox) FS(ctx context.Context) fs.FS {
 	return &sandboxFS{ctx: ctx, sandbox: s}
 }
@@ -111,6 +114,7 @@ var (
 	_ fs.StatFS     = (*sandboxFS)(nil)
 	_ fs.ReadDirFS  = (*sandboxFS)(nil)
 	_ fs.ReadLinkFS = (*sandboxFS)(nil)
+	_ fs.ReadFileFS = (*sandboxFS)(nil)
 )
 
 func check(op, name string) error {
@@ -125,6 +129,21 @@ func (f *sandboxFS) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	return f.sandbox.driver.Open(f.ctx, f.sandbox.id, name)
+}
+
+// ReadFile grows with what comes: fs.ReadFile's own way is to allocate the
+// size that is claimed, which a sparse file makes as large as it likes.
+func (f *sandboxFS) ReadFile(name string) ([]byte, error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func (f *sandboxFS) Stat(name string) (fs.FileInfo, error) {

@@ -36,6 +36,8 @@ type Memory struct {
 	// set before the first lease.
 	Programs map[string]Program
 
+	ending sync.WaitGroup // of sandboxes
+
 	mu     sync.Mutex
 	boxes  map[string]*box
 	ended  map[string]bool
@@ -155,6 +157,7 @@ func (m *Memory) Close() error {
 	for _, id := range ids {
 		m.end(id)
 	}
+	m.ending.Wait() // also what others are about to end
 	return nil
 }
 
@@ -162,12 +165,15 @@ func (m *Memory) Close() error {
 func (m *Memory) end(id string) bool {
 	m.mu.Lock()
 	b := m.boxes[id]
-	delete(m.boxes, id)
-	m.ended[id] = true
-	m.mu.Unlock()
 	if b == nil {
+		m.mu.Unlock()
 		return false
 	}
+	delete(m.boxes, id)
+	m.ended[id] = true
+	m.ending.Add(1)
+	m.mu.Unlock()
+	defer m.ending.Done()
 	b.close()
 	return true
 }

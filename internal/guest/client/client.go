@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
@@ -39,10 +42,11 @@ type call struct {
 // start opens a connection and sends the request. The call's reads and writes
 // end with ctx.
 func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
-	frame := wire.AppendFrame(nil, wire.KindRequest, r.Append(nil))
-	if len(frame) > wire.MaxRequest {
-		return nil, fmt.Errorf("request of %d bytes exceeds %d: %w", len(frame), wire.MaxRequest, fs.ErrInvalid)
+	payload := r.Append(nil)
+	if len(payload) > wire.MaxRequest {
+		return nil, fmt.Errorf("request of %d bytes exceeds %d: %w", len(payload), wire.MaxRequest, fs.ErrInvalid)
 	}
+	frame := wire.AppendFrame(nil, wire.KindRequest, payload)
 	conn, err := c.Dial(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -83,6 +87,9 @@ func (l *call) failure(err error) error {
 	if errors.Is(err, wire.ErrTooLong) {
 		return fmt.Errorf("the sandbox broke the protocol: %w", err)
 	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // a connection that ends is no file that does
+	}
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
@@ -99,7 +106,21 @@ func (l *call) next() (wire.Kind, []byte, error) {
 	if err := e.Decode(payload); err != nil {
 		return 0, nil, err
 	}
+	e.Path, e.Text = e.Path[:min(len(e.Path), maxSaid)], sayable(e.Text)
 	return 0, nil, e
+}
+
+// maxSaid bounds what an error repeats of what the init said.
+const maxSaid = 4 << 10
+
+// sayable makes a sentence of the init's fit to be shown and logged.
+func sayable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), maxSaid)])
 }
 
 // expectOK reads the answer that the operation began or succeeded.
@@ -114,9 +135,27 @@ func (l *call) expectOK() ([]byte, error) {
 	return payload, nil
 }
 
+// promptOK is expectOK for an operation that begins at once, whoever goes on
+// with it for however long.
+func (l *call) promptOK() ([]byte, error) {
+	late := make(chan struct{})
+	timer := time.AfterFunc(replyTimeout, func() {
+		close(late)
+		l.SetReadDeadline(time.Unix(1, 0))
+	})
+	b, err := l.expectOK()
+	if !timer.Stop() {
+		<-late
+		return nil, errNoAnswer
+	}
+	return b, err
+}
+
+var errNoAnswer = fmt.Errorf("no answer from the sandbox within %v: %w", replyTimeout, context.DeadlineExceeded)
+
 // ask carries out an operation that has one short answer.
 func (c *Client) ask(ctx context.Context, r *wire.Request) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, replyTimeout, fmt.Errorf("no answer from the sandbox within %v: %w", replyTimeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, replyTimeout, errNoAnswer)
 	defer cancel()
 	l, err := c.start(ctx, r)
 	if err != nil {
@@ -154,7 +193,7 @@ func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.expectOK(); err != nil {
+	if _, err := l.promptOK(); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -193,7 +232,7 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.expectOK(); err != nil {
+	if _, err := l.promptOK(); err != nil {
 		l.Close()
 		return nil, err
 	}

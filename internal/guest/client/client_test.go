@@ -183,7 +183,6 @@ func TestBrokenInit(t *testing.T) {
 }
 
 func TestLostIsNoEndOfFile(t *testing.T) {
-	bug(t, "ErrLost wraps io.EOF when the connection ends between frames, so errors.Is takes it for a regular end")
 	eachCall(t, func(t *testing.T, call func(context.Context, *client.Client) error) {
 		is := is.New(t)
 		err := call(within(t, patience), serve(t, func(g *guest) { g.request() }))
@@ -294,7 +293,6 @@ func TestLongRequests(t *testing.T) {
 }
 
 func TestLongestRequest(t *testing.T) {
-	bug(t, "a request counts its frame's header towards MaxRequest, which its reader does not")
 	is := is.New(t)
 	c := serve(t, func(g *guest) {
 		g.request()

@@ -42,7 +42,7 @@ func (c *Client) Exec(ctx context.Context, cmd *Command) (wire.Exit, error) {
 		l.Close()
 		return wire.Exit{}, err
 	}
-	r := &run{call: l, done: make(chan struct{})}
+	r := &run{call: l, done: make(chan struct{}), killed: make(chan struct{})}
 	return r.run(ctx, cmd)
 }
 
@@ -78,6 +78,7 @@ type run struct {
 
 	sendMu sync.Mutex
 	done   chan struct{} // closed when Exec returns
+	killed chan struct{} // closed when the grace is over
 }
 
 func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
@@ -100,6 +101,7 @@ func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
 	stop := context.AfterFunc(ctx, r.kill)
 	defer stop()
 	exit, err := r.listen()
+	r.call.SetDeadline(time.Unix(1, 0)) // there is nothing more to say
 	if late := r.drain(ctx); err == nil {
 		err = late
 	}
@@ -108,6 +110,7 @@ func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
 
 // kill asks for the end of the command, and hangs up if that takes too long.
 func (r *run) kill() {
+	time.AfterFunc(killGrace, func() { close(r.killed) })
 	r.call.SetDeadline(time.Now().Add(killGrace))
 	r.send(wire.KindKill, nil)
 }
@@ -194,7 +197,11 @@ func (r *run) relay(cmd *Command) {
 				continue
 			}
 			r.send(wire.KindSignal, []byte{byte(sig)})
-		case <-cmd.Resized:
+		case _, ok := <-cmd.Resized:
+			if !ok {
+				cmd.Resized = nil
+				continue
+			}
 			rows, cols := cmd.Size()
 			r.send(wire.KindResize, wire.Size(rows, cols))
 		}
@@ -207,18 +214,14 @@ func (r *run) drain(ctx context.Context) error {
 	for _, s := range r.sinks {
 		s.end()
 	}
-	var late <-chan time.Time
-	ended := ctx.Done()
 	for _, s := range r.sinks {
-		for taken := false; !taken; {
-			select {
-			case <-s.done:
-				taken = true
-			case <-ended:
-				ended, late = nil, time.After(killGrace)
-			case <-late:
-				return context.Cause(ctx)
+		select {
+		case <-s.done:
+		case <-r.killed:
+			for _, s := range r.sinks {
+				s.giveUp()
 			}
+			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	gopath "path"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +16,10 @@ import (
 )
 
 // maxEntries bounds a listing: the guest chooses how long it is.
-const maxEntries = 1 << 20
+const (
+	maxEntries = 1 << 20
+	maxName    = 255
+)
 
 // info is what the init says of a file. It is both fs.FileInfo and, in a
 // listing, fs.DirEntry.
@@ -67,8 +71,11 @@ func (c *Client) stat(ctx context.Context, verb, path string, op wire.Op) (fs.Fi
 		return nil, pathError(verb, path, err)
 	}
 	var i info
-	err = i.Decode(b)
-	return i, err
+	if err := i.Decode(b); err != nil {
+		return nil, err
+	}
+	i.Stat.Name = gopath.Base(path)
+	return i, nil
 }
 
 // Readlink returns where the link at path points.
@@ -96,7 +103,7 @@ func (c *Client) ReadDir(ctx context.Context, path string) ([]fs.DirEntry, error
 		return nil, err
 	}
 	defer l.Close()
-	if _, err := l.expectOK(); err != nil {
+	if _, err := l.promptOK(); err != nil {
 		return nil, pathError("readdir", path, err)
 	}
 	list := []fs.DirEntry{}
@@ -108,11 +115,14 @@ func (c *Client) ReadDir(ctx context.Context, path string) ([]fs.DirEntry, error
 		if kind == wire.KindEnd {
 			break
 		}
+		if kind != wire.KindData {
+			return nil, fmt.Errorf("readdir %s: the sandbox broke the protocol: frame %d", path, kind)
+		}
 		err = wire.EachEntry(payload, func(s wire.Stat) error {
 			if len(list) == maxEntries {
 				return fmt.Errorf("readdir %s: more than %d entries", path, maxEntries)
 			}
-			if s.Name == "" || s.Name == "." || s.Name == ".." || strings.ContainsAny(s.Name, "/\x00") {
+			if len(s.Name) > maxName || s.Name == "" || s.Name == "." || s.Name == ".." || strings.ContainsAny(s.Name, "/\x00") {
 				return fmt.Errorf("readdir %s: the sandbox gave the name %q: %w", path, s.Name, fs.ErrInvalid)
 			}
 			list = append(list, info{s})
@@ -132,7 +142,7 @@ func (c *Client) Open(ctx context.Context, path string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.expectOK()
+	b, err := l.promptOK()
 	if err != nil {
 		l.Close()
 		return nil, pathError("open", path, err)
@@ -142,6 +152,7 @@ func (c *Client) Open(ctx context.Context, path string) (fs.File, error) {
 		l.Close()
 		return nil, err
 	}
+	i.Stat.Name = gopath.Base(path)
 	if i.IsDir() {
 		l.Close()
 		return &dir{client: c, ctx: ctx, path: path, info: i}, nil
@@ -178,11 +189,16 @@ func (f *file) Read(p []byte) (int, error) {
 // WriteTo saves io.Copy a buffer and a copy.
 func (f *file) WriteTo(w io.Writer) (written int64, err error) {
 	for {
-		n, err := w.Write(f.rest)
-		written += int64(n)
-		f.rest = f.rest[n:]
-		if err != nil {
-			return written, err
+		if len(f.rest) > 0 {
+			n, err := w.Write(f.rest)
+			if err == nil && n < len(f.rest) {
+				err = io.ErrShortWrite
+			}
+			written += int64(n)
+			f.rest = f.rest[n:]
+			if err != nil {
+				return written, err
+			}
 		}
 		if f.err != nil {
 			if f.err == io.EOF {

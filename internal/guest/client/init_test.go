@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -20,15 +19,6 @@ import (
 
 // patience bounds what a test waits for. Nothing that works takes as long.
 const patience = 5 * time.Second
-
-// bug skips a test that shows a fault of the package, unless such are asked
-// for. It goes with the fault.
-func bug(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("SANDBOX_TEST_BUGS") == "" {
-		t.Skip("known fault: " + what)
-	}
-}
 
 // A guest is the other side of one connection: an init that does what a script
 // tells it.

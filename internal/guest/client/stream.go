@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"io"
 	"sync"
 
@@ -46,6 +45,14 @@ func (s *sink) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	s.change.Signal()
+}
+
+// giveUp drops what the writer has not got yet.
+func (s *sink) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.ended = nil, true
 	s.change.Signal()
 }
 
@@ -171,7 +178,7 @@ func (s *source) copy() {
 			return
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
+			if err != io.EOF {
 				s.mu.Lock()
 				s.err = err
 				s.mu.Unlock()

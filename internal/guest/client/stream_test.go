@@ -264,7 +264,6 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // TestCutFileAsStdin: a file of one sandbox may be the input of another.
 func TestCutFileAsStdin(t *testing.T) {
-	bug(t, "a Stdin whose error wraps io.EOF, such as a file cut with ErrLost, passes for complete")
 	is := is.New(t)
 	f := open(t, serve(t, func(g *guest) {
 		g.request()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
@@ -28,6 +29,8 @@ func (c *Client) Write(ctx context.Context, path string, src io.Reader, perm fs.
 	defer stop()
 	go up.copy()
 	_, err = l.expectOK()
+	l.SetDeadline(time.Unix(1, 0)) // for a frame that is under way
+	up.stopped.Store(true)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -42,6 +45,8 @@ type upload struct {
 	call *call
 	src  io.Reader
 
+	stopped atomic.Bool // Write returns: src is not to be read any more
+
 	mu      sync.Mutex
 	aborted bool
 	err     error // of src
@@ -49,8 +54,8 @@ type upload struct {
 
 func (u *upload) copy() {
 	buf := wire.NewBuffer(wire.MaxData)
-	for {
-		n, err := fill(u.src, buf.Payload())
+	for !u.stopped.Load() {
+		n, err := u.fill(buf.Payload())
 		if n > 0 && !u.send(buf.Frame(wire.KindData, n)) {
 			return
 		}
@@ -70,10 +75,10 @@ func (u *upload) copy() {
 
 // fill is io.ReadFull, but for the end: a source that was cut says
 // io.ErrUnexpectedEOF itself, and that must not pass for its end.
-func fill(src io.Reader, p []byte) (n int, err error) {
-	for n < len(p) && err == nil {
+func (u *upload) fill(p []byte) (n int, err error) {
+	for n < len(p) && err == nil && !u.stopped.Load() {
 		var m int
-		m, err = src.Read(p[n:])
+		m, err = u.src.Read(p[n:])
 		n += m
 	}
 	return n, err

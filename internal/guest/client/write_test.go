@@ -247,7 +247,6 @@ func (s trickle) Read(p []byte) (int, error) {
 }
 
 func TestNoFurtherReadAfterWrite(t *testing.T) {
-	bug(t, "after Write has returned, its source is read on until a frame of 256 KiB is full: many Reads, where one is documented")
 	synctest.Test(t, func(t *testing.T) {
 		is := is.New(t)
 		src := trickle{make(chan byte)}
@@ -271,7 +270,6 @@ func TestNoFurtherReadAfterWrite(t *testing.T) {
 }
 
 func TestWriteRefusedByDeafInit(t *testing.T) {
-	bug(t, "when an init answers and neither reads on nor hangs up, Write waits for the frame that is under way until its context ends")
 	is := is.New(t)
 	done := make(chan struct{})
 	defer close(done)

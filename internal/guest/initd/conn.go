@@ -154,6 +154,12 @@ func (c *conn) flush() error {
 	return err
 }
 
+// maxSaid is how much of a path or sentence an error repeats: a request is
+// larger than the frame of its answer.
+const maxSaid = 4 << 10
+
+func clip(s string) string { return s[:min(len(s), maxSaid)] }
+
 func (c *conn) fail(e *wire.Error) { c.send(wire.KindError, e.Append(nil)) }
 
 // wireError says err in the protocol's terms.
@@ -163,10 +169,10 @@ func wireError(err error) *wire.Error {
 	}
 	e := &wire.Error{}
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		e.Path = p.Path
+		e.Path = clip(p.Path)
 	}
 	if e.Errno, _ = errors.AsType[syscall.Errno](err); e.Errno == 0 {
-		e.Text = err.Error()
+		e.Text = clip(err.Error())
 	}
 	return e
 }

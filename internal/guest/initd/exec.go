@@ -84,7 +84,7 @@ func startError(err error, path string) error {
 	e := wireError(err)
 	e.Phase = wire.PhaseStart
 	if e.Path == "" {
-		e.Path = path
+		e.Path = clip(path)
 	}
 	return e
 }

@@ -133,6 +133,7 @@ func (s *server) read(c *conn, r *wire.Request) error {
 }
 
 func sendFile(c *conn, f *os.File, offset, size int64) error {
+	offset = max(offset, 0)
 	if offset > 0 {
 		if _, err := f.Seek(offset, io.SeekStart); err != nil {
 			return err

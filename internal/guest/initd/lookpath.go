@@ -25,7 +25,14 @@ func find(name, dir string, env []string) (string, error) {
 		return name, executable(join(dir, name))
 	}
 	found := error(syscall.ENOENT)
-	for folders, more := lookup(env, "PATH"), true; more; {
+	if name == "" {
+		return "", found
+	}
+	folders := lookup(env, "PATH")
+	if folders == "" {
+		folders = "/bin:/usr/bin"
+	}
+	for more := true; more; {
 		var folder string
 		folder, folders, more = cut(folders, ':')
 		path := join(join(dir, folder), name)

@@ -95,10 +95,13 @@ func createBeside(end string, perm uint32) (*upload, error) {
 	}
 }
 
+// maxLinks is how many links the kernel follows.
+const maxLinks = 40
+
 // resolve follows the links at name, not those on the way to it: the kernel
 // does that.
 func resolve(name string) (string, error) {
-	for range 40 {
+	for range maxLinks + 1 {
 		target, err := os.Readlink(name)
 		if err != nil {
 			return name, nil

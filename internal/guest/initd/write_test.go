@@ -86,7 +86,6 @@ func TestLongChains(t *testing.T) {
 }
 
 func TestLongestChain(t *testing.T) {
-	bug(t, "40 links, which the kernel follows, are ELOOP: the last round does not look whether it has reached the file")
 	is := is.New(t)
 	first := chain(t, 40)
 	_, err := os.Stat(first)

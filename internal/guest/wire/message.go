@@ -120,7 +120,7 @@ func (r *Request) Append(b []byte) []byte {
 	b = putBool(b, tagAll, r.All)
 	b = putUint(b, tagPort, uint64(r.Port))
 	if !r.Deadline.IsZero() {
-		b = putUint(b, tagDeadline, uint64(r.Deadline.UnixNano()))
+		b = putBytes(b, tagDeadline, appendUvarint(nil, uint64(r.Deadline.UnixNano())))
 	}
 	return putUint(b, tagOrphan, uint64(r.Orphan))
 }

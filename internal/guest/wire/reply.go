@@ -25,6 +25,7 @@ const (
 	tagCode
 	tagSignal
 	tagCause
+	tagModNano
 )
 
 // Append appends the encoded stat to b.
@@ -32,12 +33,15 @@ func (s *Stat) Append(b []byte) []byte {
 	b = putString(b, tagName, s.Name)
 	b = putUint(b, tagSize, uint64(s.Size))
 	b = putUint(b, tagMode, uint64(s.Mode))
-	return putUint(b, tagModTime, uint64(s.ModTime.UnixNano()))
+	b = putBytes(b, tagModTime, appendUvarint(nil, uint64(s.ModTime.Unix())))
+	return putUint(b, tagModNano, uint64(s.ModTime.Nanosecond()))
 }
 
 // Decode sets s to the encoded stat b.
 func (s *Stat) Decode(b []byte) error {
 	*s = Stat{}
+	var sec, nano int64
+	defer func() { s.ModTime = time.Unix(sec, nano) }()
 	return eachField(b, func(tag byte, v value) error {
 		switch tag {
 		case tagName:
@@ -47,7 +51,9 @@ func (s *Stat) Decode(b []byte) error {
 		case tagMode:
 			s.Mode = uint32(v.uint())
 		case tagModTime:
-			s.ModTime = time.Unix(0, int64(v.uint()))
+			sec = int64(v.uint())
+		case tagModNano:
+			nano = int64(min(v.uint(), 1e9-1))
 		}
 		return nil
 	})
@@ -89,7 +95,10 @@ func AppendEntry(b []byte, s *Stat) []byte {
 
 // EachEntry calls f with every entry of the part b of a listing.
 func EachEntry(b []byte, f func(Stat) error) error {
-	return eachField(b, func(_ byte, v value) error {
+	return eachField(b, func(tag byte, v value) error {
+		if tag != tagName {
+			return nil
+		}
 		var s Stat
 		if err := s.Decode(v); err != nil {
 			return err
@@ -195,8 +204,8 @@ func ParseCredit(b []byte) (stream Kind, n int, err error) {
 	if len(b) < 2 {
 		return 0, 0, errMalformed
 	}
-	v := value(b[1:]).uint()
-	if v > Window {
+	v, used := uvarint(b[1:])
+	if used != len(b)-1 || v > Window {
 		return 0, 0, errMalformed
 	}
 	return Kind(b[0]), int(v), nil

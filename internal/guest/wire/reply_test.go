@@ -54,7 +54,6 @@ func TestStatRoundTrip(t *testing.T) {
 }
 
 func TestStatKeepsAnyTime(t *testing.T) {
-	bug(t, "a ModTime travels as UnixNano with 0 left out: the epoch becomes the zero time, and what is before 1678 or after 2262 another time")
 	for _, at := range []time.Time{time.Unix(0, 0), time.Unix(1<<34, 0), time.Unix(-1<<34, 5)} {
 		if got := recodeStat(t, wire.Stat{ModTime: at}); !got.ModTime.Equal(at) {
 			t.Errorf("%v became %v", at.UTC(), got.ModTime.UTC())
@@ -136,7 +135,6 @@ func TestEachEntryStops(t *testing.T) {
 }
 
 func TestEachEntrySkipsUnknownTags(t *testing.T) {
-	bug(t, "EachEntry takes a field of any tag for an entry")
 	is := is.New(t)
 	b := wire.AppendEntry([]byte{200, 3, 'n', 'e', 'w'}, &wire.Stat{Name: "n", ModTime: time.Unix(1, 0)})
 	var names []string
@@ -262,7 +260,6 @@ func TestCredit(t *testing.T) {
 }
 
 func TestMalformedCredit(t *testing.T) {
-	bug(t, "a number that is cut or exceeds 64 bits reads as 0 instead of being refused")
 	for _, b := range []string{"\x07\x80", "\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
 		if _, n, err := wire.ParseCredit([]byte(b)); err == nil {
 			t.Errorf("%q is a credit of %d", b, n)
