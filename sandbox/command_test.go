@@ -1,16 +1,19 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
 	"hash"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/matryer/is"
 
@@ -123,4 +126,19 @@ func TestFileOfTwoGiB(t *testing.T) {
 	is.Equal(n, int64(size))
 	is.Equal(sum.Sum32(), src.sum.Sum32())
 	is.True(grew() < 32) // MiB: it went through, not into, this process
+}
+
+func TestFileThatClaimsToBeHuge(t *testing.T) {
+	is := is.New(t)
+	sb := runtimetest.Lease(t, sandbox.Spec{})
+	is.NoErr(sb.Command("truncate", "-s", "4T", "sparse").Run(t.Context()))
+	ctx := runtimetest.Context(t, 200*time.Millisecond)
+	_, err := fs.ReadFile(sb.FS(ctx), "sparse") // would be the end of this process, were its size believed
+	is.True(errors.Is(err, context.DeadlineExceeded))
+	f, err := sb.FS(t.Context()).Open("sparse")
+	is.NoErr(err)
+	b, err := io.ReadAll(io.LimitReader(f, 1000))
+	is.NoErr(err)
+	is.Equal(len(b), 1000)
+	is.NoErr(f.Close()) // in the middle of it
 }
