@@ -6,9 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"strconv"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
+	"github.com/hanzoai/sandbox/internal/loopback"
 	"github.com/hanzoai/sandbox/internal/workpath"
 )
 
@@ -143,38 +143,16 @@ func (r *Runtime) DialContext(ctx context.Context, id, network, address string) 
 	if err != nil {
 		return nil, err
 	}
-	port, err := loopbackPort(network, address)
+	port, err := loopback.Port(network, address)
 	if err != nil {
-		return nil, &Error{Op: "dial", ID: id, Err: err}
+		return nil, &Error{Op: "dial", ID: id, Err: invalid("%v", err)}
 	}
-	c, err := s.client.DialPort(ctx, port)
+	c, err := s.client.DialPort(ctx, uint16(port))
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		err = &net.OpError{Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)}, Err: e.Errno}
+		err = &net.OpError{Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, Err: e.Errno}
 	}
 	if err != nil {
 		return nil, &Error{Op: "dial", ID: id, Err: s.fate(err)}
 	}
 	return c, nil
-}
-
-// loopbackPort reads the address that a dial is for. There is no network, so
-// nothing but the sandbox's own loopback interface can be meant.
-func loopbackPort(network, address string) (uint16, error) {
-	switch network {
-	case "tcp", "tcp4", "tcp6":
-	default:
-		return 0, invalid("network %.40q: have tcp, tcp4, tcp6", network)
-	}
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, invalid("address %.80q: %v", address, err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && host != "" && (ip == nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
-		return 0, invalid("address %.80q: only the sandbox's own loopback can be dialled: use localhost", address)
-	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil || port == 0 {
-		return 0, invalid("address %.80q: the port is 1 to 65535", address)
-	}
-	return uint16(port), nil
 }

@@ -16,12 +16,17 @@ import (
 //
 // An fs.FS has no place for a context, so ctx bounds every use of the FS and
 // of the files opened by it. It implements fs.StatFS, fs.ReadFileFS,
-// fs.ReadDirFS and fs.ReadLinkFS, and is safe for concurrent use.
+// fs.ReadDirFS and, unless the driver lacks it, fs.ReadLinkFS, and is safe for
+// concurrent use.
 //
 // A program inside chooses how large its files are, so read those that it may
 // have written through a limit, as by io.LimitReader.
 func (s *Sandbox) FS(ctx context.Context) fs.FS {
-	return &sandboxFS{ctx: ctx, sandbox: s}
+	base := sandboxFS{ctx: ctx, sandbox: s}
+	if d, ok := s.driver.(FileSystem); ok {
+		return &linkFS{base, d}
+	}
+	return &base
 }
 
 // WriteFile makes the file name, or replaces it, with what src has to its end.
@@ -33,7 +38,8 @@ func (s *Sandbox) FS(ctx context.Context) fs.FS {
 //
 // Name is relative to the workdir, or absolute and within it.
 func (s *Sandbox) WriteFile(ctx context.Context, name string, src io.Reader, perm fs.FileMode) error {
-	if strings.HasSuffix(name, "/") || path.Clean("/"+name) == "/" {
+	switch last := name[strings.LastIndexByte(name, '/')+1:]; last {
+	case "", ".", "..":
 		return &fs.PathError{Op: "write", Path: name, Err: invalid("the name of a directory where a file is wanted")}
 	}
 	return s.driver.WriteFile(ctx, s.id, name, src, perm)
@@ -113,8 +119,8 @@ type sandboxFS struct {
 var (
 	_ fs.StatFS     = (*sandboxFS)(nil)
 	_ fs.ReadDirFS  = (*sandboxFS)(nil)
-	_ fs.ReadLinkFS = (*sandboxFS)(nil)
 	_ fs.ReadFileFS = (*sandboxFS)(nil)
+	_ fs.ReadLinkFS = (*linkFS)(nil)
 )
 
 func check(op, name string) error {
@@ -161,26 +167,6 @@ func (f *sandboxFS) Stat(name string) (fs.FileInfo, error) {
 	return file.Stat()
 }
 
-func (f *sandboxFS) Lstat(name string) (fs.FileInfo, error) {
-	if err := check("lstat", name); err != nil {
-		return nil, err
-	}
-	if d, ok := f.sandbox.driver.(FileSystem); ok {
-		return d.Lstat(f.ctx, f.sandbox.id, name)
-	}
-	return nil, f.sandbox.unsupported("lstat", name)
-}
-
-func (f *sandboxFS) ReadLink(name string) (string, error) {
-	if err := check("readlink", name); err != nil {
-		return "", err
-	}
-	if d, ok := f.sandbox.driver.(FileSystem); ok {
-		return d.ReadLink(f.ctx, f.sandbox.id, name)
-	}
-	return "", f.sandbox.unsupported("readlink", name)
-}
-
 func (f *sandboxFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := check("readdir", name); err != nil {
 		return nil, err
@@ -200,4 +186,24 @@ func (f *sandboxFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := dir.ReadDir(-1)
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list, err
+}
+
+// A linkFS is the FS of a Driver that can tell a link from what it points to.
+type linkFS struct {
+	sandboxFS
+	driver FileSystem
+}
+
+func (f *linkFS) Lstat(name string) (fs.FileInfo, error) {
+	if err := check("lstat", name); err != nil {
+		return nil, err
+	}
+	return f.driver.Lstat(f.ctx, f.sandbox.id, name)
+}
+
+func (f *linkFS) ReadLink(name string) (string, error) {
+	if err := check("readlink", name); err != nil {
+		return "", err
+	}
+	return f.driver.ReadLink(f.ctx, f.sandbox.id, name)
 }

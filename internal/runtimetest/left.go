@@ -78,11 +78,14 @@ func (before State) left() []string {
 	return left
 }
 
+// mounts lists those in the temporary folder, where the Roots are.
 func mounts() []string {
 	b, _ := os.ReadFile("/proc/self/mountinfo")
 	var list []string
 	for line := range strings.Lines(string(b)) {
-		list = append(list, strings.TrimSpace(line))
+		if strings.Contains(line, os.TempDir()) {
+			list = append(list, strings.TrimSpace(line))
+		}
 	}
 	return list
 }

@@ -40,20 +40,9 @@ func testFS(t *testing.T, sb *sandbox.Sandbox, able bool) {
 	if able {
 		outputOf(t, sb, "ln", "-s", "deep/er", "dir/link")
 		names = append(names, "dir/link")
-	} else {
-		fsys = noLinks{fsys.(statReadDirFS)}
 	}
 	is.NoErr(fstest.TestFS(fsys, names...))
 }
-
-type statReadDirFS interface {
-	fs.StatFS
-	fs.ReadDirFS
-}
-
-// noLinks is the FS of a driver without FileSystem, of which nothing is to be
-// had of links.
-type noLinks struct{ statReadDirFS }
 
 func programSees(t *testing.T, sb *sandbox.Sandbox) {
 	is := is.New(t)

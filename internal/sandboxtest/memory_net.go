@@ -3,15 +3,14 @@ package sandboxtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/hanzoai/sandbox/internal/loopback"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
@@ -40,9 +39,9 @@ func (m *Memory) Ports(_ context.Context, id string) ([]int, error) {
 }
 
 func (b *box) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	port, err := loopbackPort(network, address)
+	port, err := loopback.Port(network, address)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(sandbox.ErrInvalid, err)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -50,7 +49,7 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 	b.mu.Lock()
 	l := b.listeners[port]
 	b.mu.Unlock()
-	refused := &net.OpError{Op: "dial", Net: network, Addr: loopback(port), Err: syscall.ECONNREFUSED}
+	refused := &net.OpError{Op: "dial", Net: network, Addr: loopbackAddr(port), Err: syscall.ECONNREFUSED}
 	if l == nil {
 		return nil, refused
 	}
@@ -66,32 +65,13 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return nil, errors.Join(err, server.Close())
 }
 
-// loopbackPort reads the address that a dial is for.
-func loopbackPort(network, address string) (int, error) {
-	if !slices.Contains([]string{"tcp", "tcp4", "tcp6"}, network) {
-		return 0, fmt.Errorf("%w: network %.40q", sandbox.ErrInvalid, network)
-	}
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, errors.Join(sandbox.ErrInvalid, err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && host != "" && (ip == nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
-		return 0, fmt.Errorf("%w: address %.80q is not of the loopback", sandbox.ErrInvalid, address)
-	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil || port == 0 {
-		return 0, fmt.Errorf("%w: address %.80q has no port", sandbox.ErrInvalid, address)
-	}
-	return int(port), nil
-}
-
-func loopback(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+func loopbackAddr(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 
 // Listen listens on a port of the sandbox's loopback. The listener ends with
 // the program, as do its connections.
 func (p *Proc) Listen(port int) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
-		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: loopback(port), Err: err}
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: loopbackAddr(port), Err: err}
 	}
 	if port < 1 || port > 65535 {
 		return fail(syscall.EINVAL)
@@ -136,7 +116,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-func (l *listener) Addr() net.Addr { return loopback(l.port) }
+func (l *listener) Addr() net.Addr { return loopbackAddr(l.port) }
 
 // A conn is one end of a connection. Each direction is a pipe of its own, so
 // that it can end by itself; neither holds more than is being written.
@@ -152,8 +132,8 @@ func connect(ctx context.Context, port int) (client, server *conn) {
 	toServer, fromClient := net.Pipe()
 	toClient, fromServer := net.Pipe()
 	none := func() bool { return true }
-	client = &conn{in: toClient, out: fromClient, local: loopback(0), remote: loopback(port), stop: none}
-	server = &conn{in: toServer, out: fromServer, local: loopback(port), remote: loopback(0)}
+	client = &conn{in: toClient, out: fromClient, local: loopbackAddr(0), remote: loopbackAddr(port), stop: none}
+	server = &conn{in: toServer, out: fromServer, local: loopbackAddr(port), remote: loopbackAddr(0)}
 	server.stop = context.AfterFunc(ctx, func() {
 		server.in.Close()
 		server.out.Close()

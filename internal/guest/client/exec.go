@@ -13,7 +13,7 @@ import (
 
 // killGrace is how long a command that is being killed may take to tell its
 // end, and its writers to take what it still had to say.
-const killGrace = 800 * time.Millisecond
+const killGrace = 500 * time.Millisecond
 
 // A Command is what to run and what to connect to it.
 type Command struct {
