@@ -165,6 +165,6 @@ func noFileSystem(t *testing.T, sb *sandbox.Sandbox) {
 	is.True(errors.Is(sb.Remove(ctx, "no-file-system/file"), errors.ErrUnsupported))
 	is.True(errors.Is(sb.RemoveAll(ctx, "no-file-system"), errors.ErrUnsupported))
 	_, links := sb.FS(ctx).(fs.ReadLinkFS)
-	is.True(!links) // package fs then does without
+	is.True(!links)                                                    // package fs then does without
 	is.Equal(strings.Join(list(t, sb, "no-file-system"), " "), "file") // nothing was done
 }
