@@ -49,7 +49,7 @@ func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("engine: no start within %v: %w", startTimeout, ErrTimeout))
+	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no start within %v: %w", startTimeout, ErrTimeout))
 	defer stop()
 	s := r.newInstance(spec, class, environment(image, spec.Env))
 	if err := s.start(ctx, image); err != nil {

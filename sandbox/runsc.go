@@ -52,7 +52,16 @@ func (r *runsc) command(ctx context.Context, log string, args ...string) *osexec
 
 // start boots a sandbox from its bundle and returns when its init runs. The
 // engine goes on by itself; pidFile tells its process.
+//
+// A start under way is not broken off when ctx ends, for what it had started
+// by then would be known to nobody. It is awaited, which takes a fraction of a
+// second, and then undone by who asked for it.
 func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), startTimeout, fmt.Errorf("engine: no start within %v: %w", startTimeout, ErrTimeout))
+	defer cancel()
 	logFile := filepath.Join(p.dir, "engine.log")
 	// The sandbox inherits this descriptor for as long as it lives, so it
 	// must not be a pipe, whose reader would wait for the end of that.
@@ -61,11 +70,11 @@ func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) 
 		return err
 	}
 	defer out.Close()
-	cmd := r.command(ctx, logFile, "run", "--bundle="+p.bundle, "--pid-file="+pidFile, "--detach", id)
+	cmd := r.command(patient, logFile, "run", "--bundle="+p.bundle, "--pid-file="+pidFile, "--detach", id)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if patient.Err() != nil {
+			return context.Cause(patient)
 		}
 		return &startFailedError{err: err, log: lastLines(logFile, out.Name())}
 	}
