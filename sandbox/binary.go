@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -18,11 +19,13 @@ import (
 // Runtime starts it for. To find that out by starting it would be to run a
 // program that nobody asked for.
 func checkExecutable(path string, needEngine bool) error {
-	if err := engine.Static(path); err != nil {
-		return err
-	}
 	if path == engine.Self {
-		return nil
+		return engine.Static(path)
+	}
+	if err := engine.Static(path); errors.Is(err, engine.ErrCgo) {
+		return fmt.Errorf("Config.Executable: %s is not a static binary: build it with CGO_ENABLED=0", path)
+	} else if err != nil {
+		return fmt.Errorf("Config.Executable: %w", err)
 	}
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

@@ -28,13 +28,27 @@ func (r *Runtime) Info(_ context.Context, id string) (Info, error) {
 	return s.info(), nil
 }
 
-// End implements Driver. It goes on when ctx ends: half an end helps nobody.
-func (r *Runtime) End(_ context.Context, id string) error {
+// End implements Driver. The end goes on when ctx does not: half of one helps
+// nobody.
+func (r *Runtime) End(ctx context.Context, id string) error {
 	s, err := r.find("end", id)
 	if err != nil {
 		return err
 	}
-	if err := s.end(); err != nil {
+	if err := r.begin(); err != nil {
+		return &Error{Op: "end", ID: id, Err: ErrEnded} // Close sees to it
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer r.tasks.Done()
+		done <- s.end()
+	}()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return &Error{Op: "end", ID: id, Err: err}
 	}
 	return nil
@@ -149,7 +163,7 @@ func statusOf(e wire.Exit) ExitStatus {
 
 // fateWait is how long a broken connection waits to learn what broke it. The
 // watch breaks at the same moment.
-const fateWait = 2 * time.Second
+const fateWait = time.Second
 
 // fate says what a lost connection means: that the sandbox has ended, or that
 // it is lost. Any other error it returns as it is.

@@ -32,6 +32,8 @@ type instance struct {
 	endMu sync.Mutex // held by who ends it: others wait, and find it ended
 	ended bool       // nothing of it is left
 
+	removed chan struct{} // closed then
+
 	mu       sync.Mutex
 	row      row
 	ending   bool // by us
@@ -40,7 +42,7 @@ type instance struct {
 
 func (r *Runtime) instance(row row) *instance {
 	s := &instance{
-		runtime: r, row: row, owner: row.Owner, gone: make(chan struct{}),
+		runtime: r, row: row, owner: row.Owner, gone: make(chan struct{}), removed: make(chan struct{}),
 		places: placesOf(filepath.Join(r.folder("sandboxes"), row.ID), r.bin),
 	}
 	s.client = &client.Client{Dial: func(ctx context.Context) (net.Conn, error) {
@@ -55,9 +57,20 @@ func (s *instance) info() Info {
 	return s.row.Info
 }
 
-// watchOver waits for the end of the engine, whoever brings it about.
+// expirySlack is how long after the end of a lease the init, which sees to it
+// inside, is waited for.
+const expirySlack = 2 * time.Second
+
+// watchOver waits for the end of the engine, whoever brings it about, and
+// brings it about when the lease is over.
 func (s *instance) watchOver() {
-	<-s.watch.Lost()
+	expired := time.NewTimer(time.Until(s.info().Expires) + expirySlack)
+	defer expired.Stop()
+	select {
+	case <-s.watch.Lost():
+	case <-expired.C:
+		s.watch.Close()
+	}
 	s.mu.Lock()
 	over := s.ending || !time.Now().Before(s.row.Expires)
 	detached := s.detached
@@ -72,7 +85,13 @@ func (s *instance) watchOver() {
 	close(s.gone)
 	if !over {
 		s.lost()
-		return
+		select { // what is kept of it is kept until its time is up
+		case <-expired.C:
+		case <-s.removed:
+			return
+		case <-s.runtime.ctx.Done():
+			return
+		}
 	}
 	if err := s.end(); err != nil && !errors.Is(err, ErrEnded) {
 		s.runtime.log.Error("end of a lease", "id", s.row.ID, "error", err)
@@ -109,6 +128,7 @@ func (s *instance) end() error {
 		return err
 	}
 	s.ended = true
+	close(s.removed)
 	s.runtime.forget(s)
 	return nil
 }
@@ -130,7 +150,7 @@ func (s *instance) scrap() error {
 	if err != nil {
 		return err // the row stays, so that somebody tries again
 	}
-	return os.RemoveAll(s.dir)
+	return removeTree(s.dir)
 }
 
 // kill ends the engine's process and returns when it is gone. The process is

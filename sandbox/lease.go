@@ -80,8 +80,9 @@ func complete(spec *Spec) (class, error) {
 		spec.TTL = c.ttl
 	}
 	spec.TTL = min(spec.TTL, maxLife)
-	if strings.ContainsRune(strings.Join(spec.Env, ""), 0) {
-		return class{}, invalid("a NUL byte in Env")
+	size := 0
+	if err := checkStrings(spec.Env, &size); err != nil {
+		return class{}, err
 	}
 	return c, checkEnv(spec.Env)
 }

@@ -14,6 +14,10 @@ import (
 // Runtime, or has none any more.
 const privatePrefix = "sandbox-"
 
+// privateMark is a file that tells a private Root from any that somebody named
+// so. It is the last thing to be removed.
+const privateMark = "private"
+
 func (r *Runtime) openPrivateRoot() error {
 	dir, err := os.MkdirTemp("", "."+privatePrefix)
 	if err != nil {
@@ -21,6 +25,9 @@ func (r *Runtime) openPrivateRoot() error {
 	}
 	r.private, r.root = true, dir
 	if r.lock, err = lockRoot(dir); err != nil {
+		return fmt.Errorf("root: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, privateMark), nil, 0o600); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
 	root := filepath.Join(filepath.Dir(dir), filepath.Base(dir)[1:])
@@ -60,8 +67,8 @@ func ours(dir string) bool {
 }
 
 func (r *Runtime) sweepPrivateRoot(dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, "engine")); errors.Is(err, fs.ErrNotExist) {
-		return nil // not a Root
+	if _, err := os.Lstat(filepath.Join(dir, privateMark)); err != nil {
+		return nil // somebody's own
 	}
 	lock, err := lockRoot(dir)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -72,13 +73,28 @@ func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) 
 	defer out.Close()
 	cmd := r.command(patient, logFile, "run", "--bundle="+p.bundle, "--pid-file="+pidFile, "--detach", id)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	raiseFiles(cmd.Process.Pid)
+	if err := cmd.Wait(); err != nil {
 		if patient.Err() != nil {
 			return context.Cause(patient)
 		}
 		return &startFailedError{err: err, log: lastLines(logFile, out.Name())}
 	}
 	return nil
+}
+
+// maxFiles is how many files an engine may have open: for each that is open
+// inside it has one, and running out of them it could not even be spoken to.
+const maxFiles = 1 << 20
+
+// raiseFiles raises that limit of an engine that is just starting, for its
+// children to inherit. Where that is not allowed it has what this process has.
+func raiseFiles(pid int) {
+	limit := unix.Rlimit{Cur: maxFiles, Max: maxFiles}
+	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil)
 }
 
 // remove ends a sandbox and everything the engine keeps of it. It is no error
@@ -89,9 +105,29 @@ func (r *runsc) remove(ctx context.Context, id string) error {
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("engine: delete: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		return fmt.Errorf("engine: delete: %w%s", err, said(stderr.Bytes()))
+	}
+	// Of a start that failed it keeps a lock and a socket.
+	for _, pattern := range []string{id + "_*", "runsc-" + id + ".sock"} {
+		left, err := filepath.Glob(filepath.Join(r.root, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// said is what a command had to say, if anything.
+func said(stderr []byte) string {
+	if stderr = bytes.TrimSpace(stderr); len(stderr) == 0 {
+		return ""
+	}
+	return ": " + string(stderr)
 }
 
 // close gives back what the engine keeps for all sandboxes together: a network

@@ -25,18 +25,9 @@ func validate(c *Cmd) error {
 	}
 	size := 0
 	for _, list := range [][]string{c.Args, c.Env, {c.Dir}} {
-		for _, s := range list {
-			if strings.ContainsRune(s, 0) {
-				return invalid("%.40q has a NUL byte, which no program can be given", s)
-			}
-			if len(s) > maxArg {
-				return invalid("%.40q... has %d bytes, and no program can be given more than %d in one string: pass it on Stdin or in a file", s, len(s), maxArg)
-			}
-			size += len(s) + 1
+		if err := checkStrings(list, &size); err != nil {
+			return err
 		}
-	}
-	if size > maxArgs {
-		return invalid("arguments and environment of %d bytes exceed %d: pass the rest on Stdin or in a file", size, maxArgs)
 	}
 	if err := checkEnv(c.Env); err != nil {
 		return err
@@ -48,6 +39,22 @@ func validate(c *Cmd) error {
 		return invalid("a negative duration")
 	}
 	return validateTerminal(c)
+}
+
+// checkStrings refuses what no program can be given, and adds up the rest.
+func checkStrings(list []string, size *int) error {
+	for _, s := range list {
+		if strings.ContainsRune(s, 0) {
+			return invalid("%.40q has a NUL byte, which no program can be given", s)
+		}
+		if len(s) > maxArg {
+			return invalid("%.40q... has %d bytes, and no program can be given more than %d in one string: pass it on Stdin or in a file", s, len(s), maxArg)
+		}
+		if *size += len(s) + 1; *size > maxArgs {
+			return invalid("arguments and environment of more than %d bytes: pass the rest on Stdin or in a file", maxArgs)
+		}
+	}
+	return nil
 }
 
 func validateTerminal(c *Cmd) error {

@@ -99,16 +99,14 @@ func (t *tree) room(name string) (spot, error) {
 	return at, at.writable()
 }
 
-// writable returns nil if there is a file at the spot that may be written to,
-// or nothing.
+// writable returns nil if there is a file at the spot, or nothing. Read-only
+// ones are the user's own, who may replace them.
 func (at spot) writable() error {
 	switch n := at.node; {
 	case n == nil:
 		return nil
 	case n.mode.IsDir():
 		return syscall.EISDIR
-	case n.mode&0o200 == 0:
-		return syscall.EACCES
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -49,10 +51,7 @@ func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
 	frame := wire.AppendFrame(nil, wire.KindRequest, payload)
 	conn, err := c.Dial(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		return nil, dialFailure(ctx, err)
 	}
 	l := &call{Conn: conn, in: wire.NewReader(conn), ctx: ctx}
 	l.stop = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -61,6 +60,22 @@ func (c *Client) start(ctx context.Context, r *wire.Request) (*call, error) {
 		return nil, l.failure(err)
 	}
 	return l, nil
+}
+
+// dialFailure says why there is no connection. A dialer notices a deadline on
+// its own clock, a moment before the context does; and the socket's path is
+// nobody's business.
+func dialFailure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = errno
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
 // release frees the call from its context; what ends it from now on is up to

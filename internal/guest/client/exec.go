@@ -185,6 +185,9 @@ func (r *run) listen() (wire.Exit, error) {
 	}
 }
 
+// maxSignal is Linux's last; what is not one is not sent.
+const maxSignal = 64
+
 // relay passes on signals and sizes.
 func (r *run) relay(cmd *Command) {
 	for {
@@ -196,7 +199,9 @@ func (r *run) relay(cmd *Command) {
 				cmd.Signals = nil
 				continue
 			}
-			r.send(wire.KindSignal, []byte{byte(sig)})
+			if sig > 0 && sig <= maxSignal {
+				r.send(wire.KindSignal, []byte{byte(sig)})
+			}
 		case _, ok := <-cmd.Resized:
 			if !ok {
 				cmd.Resized = nil

@@ -90,9 +90,20 @@ func (c *Client) Mkdir(ctx context.Context, path string, perm fs.FileMode, all b
 	return pathError("mkdir", path, err)
 }
 
-// Remove removes a file or an empty directory, with all whatever is there.
+// Remove removes a file or an empty directory, with all whatever is there,
+// which takes as long as it takes.
 func (c *Client) Remove(ctx context.Context, path string, all bool) error {
-	_, err := c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, All: all})
+	r := &wire.Request{Op: wire.OpRemove, Path: path, All: all}
+	if !all {
+		_, err := c.ask(ctx, r)
+		return pathError("remove", path, err)
+	}
+	l, err := c.start(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	_, err = l.expectOK()
 	return pathError("remove", path, err)
 }
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
@@ -32,6 +32,10 @@ func listen(path string) (int, error) {
 // spareAcceptors is how many threads wait for connections when all is quiet.
 const spareAcceptors = 2
 
+// shortage is how long to wait before accepting again when there is nothing
+// to accept with.
+const shortage = 10 * time.Millisecond
+
 // acceptors keeps some thread waiting for connections while others work.
 type acceptors struct {
 	listener int
@@ -52,6 +56,8 @@ func (a *acceptors) run() {
 		case nil:
 			a.serve(newConn(fd))
 		case syscall.EINTR, syscall.ECONNABORTED:
+		case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
+			time.Sleep(shortage) // something else will give some back
 		default:
 			fatal("accept", err)
 		}
@@ -91,6 +97,13 @@ func (c *conn) Write(p []byte) (int, error) {
 	return written, nil
 }
 
+// hungUp reports whether the host has given up the connection.
+func (c *conn) hungUp() bool {
+	p := []sys.PollFd{{Fd: int32(c.fd)}}
+	n, _ := sys.Poll(p, 0)
+	return n > 0 && p[0].Revents&(sys.POLLHUP|sys.POLLERR) != 0
+}
+
 func (c *conn) Close() error { return syscall.Close(c.fd) }
 
 // readFD is a blocking read that tells the end as io.Reader does.
@@ -107,20 +120,6 @@ func readFD(fd int, p []byte) (int, error) {
 			return n, nil
 		}
 	}
-}
-
-// file hands the connection to the runtime's poller, for who needs both
-// directions at once. Buffered is what has already been read.
-func (c *conn) file() (f *os.File, buffered []byte, err error) {
-	fd, err := sys.Dup(c.fd)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		syscall.Close(fd)
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fd), "conn"), c.in.Buffered(), nil
 }
 
 // queueLimit is how much waits for a flush at most.

@@ -1,11 +1,11 @@
 package initd
 
 import (
-	"io"
 	"os"
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
@@ -18,109 +18,158 @@ func dial(c *conn, r *wire.Request) error {
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	defer syscall.Close(server)
 	if err := c.send(wire.KindOK, nil); err != nil {
 		return err
 	}
-	host, ahead, err := c.file()
-	if err != nil {
+	if err := syscall.SetNonblock(c.fd, true); err != nil {
 		return err
 	}
-	defer host.Close()
-	up := make(chan struct{})
-	go func() {
-		defer close(up)
-		if _, err := server.Write(ahead); err == nil {
-			carry(server, host)
-		}
-		shutdown(server, syscall.SHUT_WR)
-		// A host that sends no more may still listen; one that has hung up
-		// does not, and must not hold the server's connection open.
-		if hungUp(host) {
-			shutdown(server, syscall.SHUT_RDWR)
-		}
-	}()
-	carry(host, server)
-	shutdown(host, syscall.SHUT_WR)
-	<-up
+	up, down := newCarrier(c.fd, server), newCarrier(server, c.fd)
+	up.buf = append(up.buf, c.in.Buffered()...)
+	(&relay{host: c.fd, server: server, up: up, down: down}).run()
 	return nil
 }
 
-// carry copies until one side ends.
-func carry(dst io.Writer, src io.Reader) {
-	io.CopyBuffer(onlyWriter{dst}, onlyReader{src}, make([]byte, copyBuffer))
+// A relay is a dialled connection: one thread in a loop around poll.
+type relay struct {
+	host, server int
+	up, down     *carrier
+	until        time.Time // set when the host has hung up: what it sent has that long to be taken
 }
 
-const copyBuffer = 64 << 10
+// linger is how long a server may take for what a host sent before it closed
+// the connection.
+const linger = 10 * time.Second
 
-// onlyReader and onlyWriter hide what would make io.Copy use splice, which
-// the engine's sockets do not do.
-type (
-	onlyReader struct{ io.Reader }
-	onlyWriter struct{ io.Writer }
-)
+func (r *relay) run() {
+	for !r.over() {
+		fds := []sys.PollFd{{Fd: int32(r.host)}, {Fd: int32(r.server)}}
+		fds[0].Events = r.up.wants(sys.POLLIN) | r.down.gives(sys.POLLOUT)
+		fds[1].Events = r.down.wants(sys.POLLIN) | r.up.gives(sys.POLLOUT)
+		if !r.until.IsZero() {
+			fds[0].Fd = -1 // it would say so again and again
+		}
+		if fds[1].Events == 0 {
+			fds[1].Fd = -1
+		}
+		if _, err := sys.Poll(fds, r.timeout()); err != nil && err != syscall.EINTR {
+			return
+		}
+		if fds[0].Revents&(sys.POLLHUP|sys.POLLERR) != 0 && r.until.IsZero() {
+			r.until = time.Now().Add(linger)
+			r.down.stop()
+		}
+		r.up.step()
+		r.down.step()
+	}
+}
+
+// over reports whether nothing is left to carry, or nobody to carry it for.
+func (r *relay) over() bool {
+	if r.up.done() && (r.down.done() || !r.until.IsZero()) {
+		return true
+	}
+	return !r.until.IsZero() && time.Now().After(r.until)
+}
+
+func (r *relay) timeout() int {
+	if r.until.IsZero() {
+		return -1
+	}
+	return max(int(time.Until(r.until).Milliseconds()), 0) + 1
+}
+
+// A carrier is one direction of a relay.
+type carrier struct {
+	from, to int
+	buf      []byte // read and not yet written
+	ended    bool   // nothing more will be read
+	closed   bool   // who reads has been told so
+	broken   bool   // who reads does not any more
+}
+
+const carryBuffer = 64 << 10
+
+func newCarrier(from, to int) *carrier {
+	return &carrier{from: from, to: to, buf: make([]byte, 0, carryBuffer)}
+}
+
+func (c *carrier) wants(event int16) int16 {
+	if c.ended || c.broken || len(c.buf) == cap(c.buf) {
+		return 0
+	}
+	return event
+}
+
+func (c *carrier) gives(event int16) int16 {
+	if len(c.buf) == 0 || c.broken {
+		return 0
+	}
+	return event
+}
+
+func (c *carrier) done() bool { return c.closed || c.broken }
+
+// stop ends a direction whose reader has gone, and tells its writer.
+func (c *carrier) stop() {
+	c.ended, c.broken, c.buf = true, true, nil
+	syscall.Shutdown(c.from, syscall.SHUT_RD)
+}
+
+// step carries what can be carried now.
+func (c *carrier) step() {
+	if !c.ended && len(c.buf) < cap(c.buf) {
+		n, err := syscall.Read(c.from, c.buf[len(c.buf):cap(c.buf)])
+		switch {
+		case n > 0:
+			c.buf = c.buf[:len(c.buf)+n]
+		case err != syscall.EAGAIN && err != syscall.EINTR:
+			c.ended = true
+		}
+	}
+	if len(c.buf) > 0 {
+		n, err := syscall.Write(c.to, c.buf)
+		switch {
+		case n > 0:
+			c.buf = append(c.buf[:0], c.buf[n:]...)
+		case err != syscall.EAGAIN && err != syscall.EINTR:
+			c.stop()
+			return
+		}
+	}
+	if c.ended && len(c.buf) == 0 && !c.done() {
+		c.closed = true
+		syscall.Shutdown(c.to, syscall.SHUT_WR)
+	}
+}
 
 // connect tries both loopback addresses: servers listen on either.
-func connect(port uint16) (*os.File, error) {
-	f, err := connectTo(syscall.AF_INET, &syscall.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+func connect(port uint16) (int, error) {
+	fd, err := connectTo(syscall.AF_INET, &syscall.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 	if err != syscall.ECONNREFUSED {
-		return f, err
+		return fd, err
 	}
-	if f6, err6 := connectTo(syscall.AF_INET6, &syscall.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
-		return f6, nil
+	if fd6, err6 := connectTo(syscall.AF_INET6, &syscall.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
+		return fd6, nil
 	}
-	return nil, err
+	return -1, err
 }
 
 // connectTo blocks a thread for a moment: on loopback the answer is there at
 // once, but for a server whose backlog is full, which gets ten seconds.
-func connectTo(family int, to syscall.Sockaddr) (*os.File, error) {
+func connectTo(family int, to syscall.Sockaddr) (int, error) {
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &syscall.Timeval{Sec: 10})
 	if err := syscall.Connect(fd, to); err != nil {
 		syscall.Close(fd)
-		return nil, err
+		return -1, err
 	}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	syscall.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), "tcp"), nil
-}
-
-func shutdown(f *os.File, how int) {
-	control(f, func(fd int) error { return syscall.Shutdown(fd, how) })
-}
-
-// hungUp waits until the peer of a socket that has reached its end has either
-// closed it or gets the server's end. It holds a thread meanwhile, as there is
-// no other way to wait for POLLHUP alone.
-func hungUp(f *os.File) bool {
-	up := false
-	control(f, func(fd int) error {
-		for {
-			p := []sys.PollFd{{Fd: int32(fd)}}
-			n, err := sys.Poll(p, -1)
-			if err == syscall.EINTR {
-				continue
-			}
-			up = n > 0 && p[0].Revents&(sys.POLLHUP|sys.POLLERR) != 0
-			return err
-		}
-	})
-	return up
-}
-
-func control(f *os.File, op func(fd int) error) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if e := raw.Control(func(fd uintptr) { err = op(int(fd)) }); e != nil {
-		return e
-	}
-	return err
+	return fd, syscall.SetNonblock(fd, true)
 }
 
 // ports lists the TCP ports that something listens on.

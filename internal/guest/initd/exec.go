@@ -24,7 +24,12 @@ func (s *server) exec(c *conn, r *wire.Request) error {
 		}
 	}()
 	pidfd := -1
-	pid, err := s.reaper.start(func() (int, error) { return fork(path, r, stdio, group, &pidfd) })
+	pid, err := s.reaper.start(func() (int, error) {
+		if c.hungUp() { // it may have waited for its turn
+			return 0, syscall.ECANCELED
+		}
+		return fork(path, r, stdio, group, &pidfd)
+	})
 	if err != nil {
 		return startError(err, r.Argv[0])
 	}

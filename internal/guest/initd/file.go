@@ -101,13 +101,26 @@ func appendEntry(b []byte, dir *os.File, name string) []byte {
 	return wire.AppendEntry(b, &entry)
 }
 
+// control runs op on a file's descriptor.
+func control(f *os.File, op func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := raw.Control(func(fd uintptr) { err = op(int(fd)) }); e != nil {
+		return e
+	}
+	return err
+}
+
 // read sends a file from an offset to its end. Of a directory it says only
-// what it is.
+// what it is. Opened without O_NOCTTY, a guest's terminal would become that of
+// process 1, which its keys could then signal.
 func (s *server) read(c *conn, r *wire.Request) error {
 	var f *os.File
 	var st syscall.Stat_t
 	err := s.user.do(func() (err error) {
-		if f, err = os.OpenFile(r.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		if f, err = os.OpenFile(r.Path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0); err != nil {
 			return err
 		}
 		return control(f, func(fd int) error { return pathError("stat", r.Path, syscall.Fstat(fd, &st)) })

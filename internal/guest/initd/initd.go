@@ -75,6 +75,9 @@ func (s *server) serve(c *conn) {
 		c.fail(&wire.Error{Errno: syscall.EPROTO, Text: err.Error()})
 		return
 	}
+	if c.hungUp() {
+		return // a call that was given up while it waited is not to have an effect
+	}
 	if err := s.do(c, &r); err != nil {
 		c.fail(wireError(err))
 	}

@@ -61,11 +61,14 @@ func newUpload(name string, perm uint32) (*upload, error) {
 		return nil, pathError("write", name, syscall.EISDIR)
 	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		return nil, errNotRegular
-	default:
+	case st.Uid != UID:
+		// The folder's owner could replace it, but it was not theirs to change.
 		if err := sys.Writable(end); err != nil {
 			return nil, pathError("write", name, err)
 		}
 		perm = st.Mode
+	default:
+		perm = st.Mode // also if it is read-only: its owner may change that too
 	}
 	return createBeside(end, perm&0o777)
 }
