@@ -28,6 +28,11 @@ func dial(c *conn, r *wire.Request) error {
 	up, down := newCarrier(c.fd, server), newCarrier(server, c.fd)
 	up.buf = append(up.buf, c.in.Buffered()...)
 	(&relay{host: c.fd, server: server, up: up, down: down}).run()
+	if !up.closed {
+		// The server has not got all and never will. A plain close would wait
+		// behind what it does not take; a reset tells it now.
+		syscall.SetsockoptLinger(server, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
+	}
 	return nil
 }
 
@@ -40,7 +45,7 @@ type relay struct {
 
 // linger is how long a server may take for what a host sent before it closed
 // the connection.
-const linger = 10 * time.Second
+const linger = 5 * time.Second
 
 func (r *relay) run() {
 	for !r.over() {
