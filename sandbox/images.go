@@ -22,10 +22,11 @@ type Images interface {
 	Image(ctx context.Context, dir, name string) (*Image, error)
 }
 
-// An Image is a root file system. Sandboxes share it, and what they write
-// over it is their own and gone with them.
+// An Image is a root file system. Sandboxes share it and cannot write to it.
+// Folders that it lacks for what is mounted in every sandbox, as /mnt/data,
+// are made in Root, empty, as OCI runtimes do.
 type Image struct {
-	Root  string   // the folder that is seen as "/"; it is never written to
+	Root  string   // the folder that is seen as "/"
 	Binds []Bind   // what is seen over it, read-only
 	Env   []string // added to every command's environment, as KEY=value
 }
