@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -126,6 +128,42 @@ func TestFileOfTwoGiB(t *testing.T) {
 	is.Equal(n, int64(size))
 	is.Equal(sum.Sum32(), src.sum.Sum32())
 	is.True(grew() < 32) // MiB: it went through, not into, this process
+}
+
+func TestFileServer(t *testing.T) {
+	is := is.New(t)
+	sb := runtimetest.Lease(t, sandbox.Spec{})
+	is.NoErr(sb.WriteFile(t.Context(), "Makefile", strings.NewReader("0123456789"), 0o644))
+	server := httptest.NewServer(http.FileServerFS(sb.FS(t.Context())))
+	defer server.Close()
+	get := func(ranges string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/Makefile", nil)
+		is.NoErr(err)
+		if ranges != "" {
+			req.Header.Set("Range", ranges)
+		}
+		resp, err := server.Client().Do(req)
+		is.NoErr(err)
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		is.NoErr(err)
+		return resp.StatusCode, string(b)
+	}
+	code, body := get("")
+	is.Equal(code, http.StatusOK)
+	is.Equal(body, "0123456789")
+	code, body = get("bytes=3-5")
+	is.Equal(code, http.StatusPartialContent)
+	is.Equal(body, "345")
+
+	f, err := sb.FS(t.Context()).Open("Makefile")
+	is.NoErr(err)
+	is.NoErr(sb.WriteFile(t.Context(), "Makefile", strings.NewReader("another"), 0o644))
+	_, err = f.(io.Seeker).Seek(2, io.SeekStart)
+	is.NoErr(err)
+	_, err = io.ReadAll(f)
+	is.True(err != nil) // not the rest of another file
+	is.NoErr(f.Close())
 }
 
 func TestFileThatClaimsToBeHuge(t *testing.T) {
