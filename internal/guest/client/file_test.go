@@ -127,7 +127,7 @@ func TestRead(t *testing.T) {
 	sizes := []int{1, 0, 2, 4096, 0, 0, 100_000}
 	t.Run("read", func(t *testing.T) {
 		is := is.New(t)
-		is.NoErr(iotest.TestReader(open(t, file(t, content, sizes...)), []byte(content)))
+		is.NoErr(iotest.TestReader(struct{ io.Reader }{open(t, file(t, content, sizes...))}, []byte(content)))
 	})
 	t.Run("copy", func(t *testing.T) {
 		is := is.New(t)

@@ -57,7 +57,7 @@ func (a *acceptors) run() {
 			a.serve(newConn(fd))
 		case syscall.EINTR, syscall.ECONNABORTED:
 		case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
-			time.Sleep(shortage) // something else will give some back
+			time.Sleep(shortage) //nolint:forbidigo // nobody says when something else gives some back
 		default:
 			fatal("accept", err)
 		}
