@@ -169,7 +169,8 @@ func lockRoot(root string) (*os.File, error) {
 
 // For returns the view of one owner: sandboxes of others do not exist in it,
 // and what is leased by it is the owner's. An owner with no Actor sees those
-// of the whole Org.
+// of the whole Org. The zero Owner is one too: it sees what was leased without
+// an Org, so a service must not get here with an owner it has not filled in.
 func (r *Runtime) For(owner Owner) *Scope { return &Scope{runtime: r, owner: owner} }
 
 // Attach returns a handle to a sandbox. An id that was never given is
