@@ -105,8 +105,9 @@ while True:
 		is.True(errors.Is(err, os.ErrDeadlineExceeded)) // it takes no more
 		is.NoErr(c.Close())
 	}
-	established := `while grep -q ' 01 ' /proc/net/tcp; do sleep 0.1; done`
-	is.NoErr(sb.Command("sh", "-c", established).Run(runtimetest.Context(t, 30*time.Second))) // the server has been told of each
+	// The init's ends are those whose remote port is 7000.
+	open := `while grep -q ':1B58 01 ' /proc/net/tcp; do sleep 0.1; done`
+	is.NoErr(sb.Command("sh", "-c", open).Run(runtimetest.Context(t, 30*time.Second))) // it has let go of each
 }
 
 func TestRootWithAPrivateName(t *testing.T) {
