@@ -29,7 +29,7 @@ type instance struct {
 	gone chan struct{} // closed when its engine is
 	why  error         // ErrEnded or ErrLost; valid once gone is closed
 
-	endMu sync.Mutex // held by who ends it: others wait, and find it ended
+	endMu sync.Mutex // held by who ends it, or tidies up: others wait
 	ended bool       // nothing of it is left
 
 	removed chan struct{} // closed then
@@ -101,7 +101,12 @@ func (s *instance) watchOver() {
 // lost keeps the row of a sandbox whose engine has died, to tell of it, and
 // gives back the rest.
 func (s *instance) lost() {
-	s.runtime.log.Error("sandbox lost", "id", s.row.ID)
+	s.endMu.Lock()
+	defer s.endMu.Unlock()
+	if s.ended {
+		return
+	}
+	s.runtime.log.Error("sandbox lost", "id", s.row.ID, "said", lastLines(filepath.Join(s.dir, "init.log")))
 	s.mu.Lock()
 	s.row.Status = StatusError
 	err := s.row.write(s.dir)

@@ -15,10 +15,10 @@ import (
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
-// maxEntries bounds a listing: the guest chooses how long it is.
+// The guest chooses how long a listing is, and the names in it.
 const (
 	maxEntries = 1 << 20
-	maxName    = 255
+	maxName    = 255 // NAME_MAX
 )
 
 // info is what the init says of a file. It is both fs.FileInfo and, in a
