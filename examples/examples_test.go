@@ -56,7 +56,7 @@ func TestFiles(t *testing.T) {
 
 func TestWeb(t *testing.T) {
 	if _, err := osexec.LookPath("/usr/bin/python3"); err != nil {
-		t.Skip("the example serves with Python, which this machine has not")
+		runtimetest.Lacks(t, "the example serves with Python, which this machine has not")
 	}
 	is := is.New(t)
 	is.Equal(run(t, "web", ""), "200 OK\n<h1>served from inside</h1>\n")

@@ -21,7 +21,7 @@ import (
 func python(t *testing.T, sb *sandbox.Sandbox) {
 	t.Helper()
 	if err := sb.Command("python3", "-c", "pass").Run(t.Context()); err != nil {
-		t.Skip("this machine has no python3 to attack with: ", err)
+		runtimetest.Lacks(t, "this machine has no python3 to attack with: ", err)
 	}
 }
 

@@ -40,7 +40,7 @@ with socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), Echo) as s
 func pythonEcho(t *testing.T, sb *sandbox.Sandbox, port int) *sandbox.Cmd {
 	t.Helper()
 	if err := sb.Command("python3", "--version").Run(t.Context()); err != nil {
-		t.Skip("this machine has no python3 to listen with: ", err)
+		runtimetest.Lacks(t, "this machine has no python3 to listen with: ", err)
 	}
 	return sb.Command("python3", "-c", echoServer, strconv.Itoa(port))
 }

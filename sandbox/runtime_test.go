@@ -296,7 +296,7 @@ func TestDirectoryImage(t *testing.T) {
 	root := t.TempDir()
 	busybox, err := os.ReadFile("/bin/busybox")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("this machine has no static busybox to make an image of")
+		runtimetest.Lacks(t, "this machine has no static busybox to make an image of")
 	}
 	is.NoErr(err)
 	is.NoErr(os.Mkdir(filepath.Join(root, "bin"), 0o755))

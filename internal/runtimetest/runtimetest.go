@@ -30,8 +30,8 @@ const Require = "SANDBOX_REQUIRE_ENGINE"
 func New(t testing.TB, cfg sandbox.Config) *sandbox.Runtime {
 	t.Helper()
 	rt, err := Open(t, cfg)
-	if errors.Is(err, sandbox.ErrUnavailable) && os.Getenv(Require) == "" {
-		t.Skip(err)
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		Lacks(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +42,16 @@ func New(t testing.TB, cfg sandbox.Config) *sandbox.Runtime {
 		}
 	})
 	return rt
+}
+
+// Lacks skips a test that this machine has not what it takes for, and fails it
+// where nothing may be skipped.
+func Lacks(t testing.TB, reason ...any) {
+	t.Helper()
+	if os.Getenv(Require) != "" {
+		t.Fatal(reason...)
+	}
+	t.Skip(reason...)
 }
 
 // Open is sandbox.New with an executable that can serve in this test binary
