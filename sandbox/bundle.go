@@ -28,30 +28,39 @@ const (
 
 // places are the folders of one sandbox on this machine.
 type places struct {
-	dir    string // the sandbox's own folder
-	bin    string // has the executable that is the init
-	bundle string // has config.json
-	data   string // is the workdir
-	socket string // has the init's socket
+	dir       string // the sandbox's own folder
+	run       string // in it, what goes with the engine:
+	bundle    string // has config.json
+	data      string // is the workdir, without a volume
+	socket    string // has the init's socket
+	initLog   string // what the init and the engine printed
+	engineLog string
+	bin       string // has the executable that is the init
 }
 
 func placesOf(dir, bin string) places {
+	run := filepath.Join(dir, "run")
 	return places{
-		dir: dir, bin: bin,
-		bundle: filepath.Join(dir, "bundle"),
-		data:   filepath.Join(dir, "data"),
-		socket: filepath.Join(dir, "sock"),
+		dir: dir, run: run, bin: bin,
+		bundle:    filepath.Join(run, "bundle"),
+		data:      filepath.Join(run, "data"),
+		socket:    filepath.Join(run, "sock"),
+		initLog:   filepath.Join(run, "init.log"),
+		engineLog: filepath.Join(run, "engine.log"),
 	}
 }
 
-// bundleSpec is the OCI runtime configuration of a sandbox. It does no I/O.
-func bundleSpec(p places, image *Image, c class) *specs.Spec {
+func (p *places) initSocket() string { return filepath.Join(p.socket, socketName) }
+
+// bundleSpec is the OCI runtime configuration of a sandbox whose workdir is the
+// folder data. It does no I/O.
+func bundleSpec(p places, image *Image, workdir, data string) *specs.Spec {
 	return &specs.Spec{
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: image.Root, Readonly: true},
 		Hostname: userName,
 		Process:  initProcess(),
-		Mounts:   append(systemMounts(), ownMounts(p, image, c)...),
+		Mounts:   append(systemMounts(), ownMounts(p, image, workdir, data)...),
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace},
@@ -100,7 +109,7 @@ func tmpfs(at string, size int, options ...string) specs.Mount {
 	}
 }
 
-func ownMounts(p places, image *Image, c class) []specs.Mount {
+func ownMounts(p places, image *Image, workdir, data string) []specs.Mount {
 	mounts := make([]specs.Mount, 0, len(image.Binds)+3)
 	for _, b := range image.Binds {
 		mounts = append(mounts, specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
@@ -108,27 +117,17 @@ func ownMounts(p places, image *Image, c class) []specs.Mount {
 	return append(mounts,
 		specs.Mount{Destination: guestBin, Type: "bind", Source: p.bin, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 		specs.Mount{Destination: guestSocket, Type: "bind", Source: p.socket, Options: []string{"bind", "nosuid", "nodev", "noexec"}},
-		specs.Mount{Destination: c.workdir, Type: "bind", Source: p.data, Options: []string{"bind", "nosuid", "nodev"}},
+		specs.Mount{Destination: workdir, Type: "bind", Source: data, Options: []string{"bind", "nosuid", "nodev"}},
 	)
 }
 
-// environment is what every command of a sandbox starts with.
-func environment(image *Image, extra []string) []string {
-	env := []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin",
-		"HOME=" + homeDir, "USER=" + userName, "LOGNAME=" + userName,
-		"LANG=C.UTF-8",
-	}
-	return append(append(env, image.Env...), extra...)
-}
-
-// write makes the sandbox's folders and the bundle.
-func (p places) write(spec *specs.Spec) error {
+// prepare makes the folders of an engine and its bundle.
+func (p places) prepare(spec *specs.Spec) error {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{p.bundle, p.socket, p.data} {
+	for _, dir := range []string{p.run, p.bundle, p.socket, p.data} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}

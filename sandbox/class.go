@@ -2,33 +2,111 @@ package sandbox
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
 )
 
-// A class is a kind of sandbox.
-type class struct {
-	ttl     time.Duration // of a lease that does not ask for another
-	workdir string
+// A Class is a kind of sandbox: all that leases of it have in common.
+type Class struct {
+	Name string
+	// TTL is the length of a lease that does not ask for another.
+	TTL time.Duration
+	// Workdir is where commands start and file names are relative to. It is
+	// absolute.
+	Workdir string
+	// NeedsProject refuses leases that name no project.
+	NeedsProject bool
+	// Screen says that its images have a graphical desktop.
+	Screen bool
+	// Image is for leases that name none; "" is HostImage.
+	Image string
+	// Ceiling is how many sandboxes of the class an organisation may have
+	// that are pending or running. 0 is no ceiling, which the zero Owner,
+	// being no organisation, never has.
+	Ceiling int
+	// Disk is the size of a working directory of the sandbox's own, in
+	// bytes, and Volume that of a project's; 0 is 2 GiB and 20 GiB.
+	Disk, Volume int64
 }
 
-// ClassExec is the class of sandboxes for code interpreters and other short
-// work. It is the default.
-const ClassExec = "exec"
+// The classes that every Runtime has, unless Config.Classes has others of
+// their names.
+const (
+	// ClassExec is for code interpreters and other short work: 15 minutes in
+	// /mnt/data. It is the default.
+	ClassExec = "exec"
+	// ClassDev is for developing: 4 hours in /work, which is the project's
+	// volume.
+	ClassDev = "dev"
+	// ClassDesktop is dev with a screen.
+	ClassDesktop = "desktop"
+)
 
-var classes = map[string]class{
-	ClassExec: {ttl: 15 * time.Minute, workdir: "/mnt/data"},
+var builtinClasses = []Class{
+	{Name: ClassExec, TTL: 15 * time.Minute, Workdir: "/mnt/data", Ceiling: 16},
+	{Name: ClassDev, TTL: 4 * time.Hour, Workdir: "/work", NeedsProject: true},
+	{Name: ClassDesktop, TTL: 4 * time.Hour, Workdir: "/work", NeedsProject: true, Screen: true},
 }
 
-// maxLife is the longest that a lease may be.
-const maxLife = 24 * time.Hour
+const (
+	defaultDisk   = 2 << 30
+	defaultVolume = 20 << 30
+)
 
-func findClass(name string) (class, error) {
-	c, ok := classes[name]
+// classTable is the classes by name.
+func classTable(more []Class) (map[string]Class, error) {
+	table := map[string]Class{}
+	for _, c := range slices.Concat(builtinClasses, more) {
+		if err := c.complete(); err != nil {
+			return nil, err
+		}
+		table[c.Name] = c
+	}
+	return table, nil
+}
+
+func (c *Class) complete() error {
+	switch {
+	case c.Name == "":
+		return invalid("a class without a name")
+	case !path.IsAbs(c.Workdir) || path.Clean(c.Workdir) != c.Workdir || c.Workdir == "/":
+		return invalid("class %.80q: workdir %.80q: want a clean absolute path below /", c.Name, c.Workdir)
+	case c.TTL <= 0:
+		return invalid("class %.80q: TTL %v: want more than 0", c.Name, c.TTL)
+	case c.Ceiling < 0 || c.Disk < 0 || c.Volume < 0:
+		return invalid("class %.80q: a negative limit", c.Name)
+	}
+	if c.Image == "" {
+		c.Image = HostImage
+	}
+	if c.Disk == 0 {
+		c.Disk = defaultDisk
+	}
+	if c.Volume == 0 {
+		c.Volume = defaultVolume
+	}
+	return nil
+}
+
+func (r *Runtime) class(name string) (Class, error) {
+	c, ok := r.classes[name]
 	if !ok {
-		names := slices.Sorted(maps.Keys(classes))
-		return class{}, invalid("class %.80q: have %s", name, strings.Join(names, ", "))
+		names := slices.Sorted(maps.Keys(r.classes))
+		return Class{}, invalid("class %.80q: have %s", name, strings.Join(names, ", "))
 	}
 	return c, nil
+}
+
+// class is the sandbox's, also if the Runtime that leased it had another table.
+func (s *instance) class() Class {
+	c, ok := s.runtime.classes[s.row.Class]
+	if !ok {
+		c = Class{Name: s.row.Class, TTL: s.row.TTL, Workdir: s.row.Workdir}
+		if c.complete() != nil {
+			return s.runtime.classes[ClassExec]
+		}
+	}
+	return c
 }

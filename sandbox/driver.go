@@ -42,6 +42,30 @@ type FileSystem interface {
 	Remove(ctx context.Context, id, name string, tree bool) error
 }
 
+// A Pauser is the ability of a Driver to stop a sandbox without losing it.
+type Pauser interface {
+	// Pause ends all processes inside and the engine, and keeps the files on
+	// the volume. It is no error if the sandbox is parked.
+	Pause(ctx context.Context, id string) error
+	// Resume starts an engine on those files, under the same id, with a fresh
+	// lease. It is no error if the sandbox runs. After a failure it is parked
+	// as before.
+	Resume(ctx context.Context, id string) error
+}
+
+// A Renewer is the ability of a Driver to lengthen a lease.
+type Renewer interface {
+	// Renew makes a lease end no sooner than ttl from now, which 0 makes the
+	// length that it was taken for, and returns when it ends.
+	Renew(ctx context.Context, id string, ttl time.Duration) (time.Time, error)
+}
+
+// A Purger is the ability of a Driver to end a sandbox together with the
+// volume of its project.
+type Purger interface {
+	Purge(ctx context.Context, id string) error
+}
+
 // A Dialer is the ability of a Driver to reach ports inside a sandbox.
 type Dialer interface {
 	DialContext(ctx context.Context, id, network, address string) (net.Conn, error)

@@ -17,8 +17,12 @@ var (
 	ErrEnded = errors.New("sandbox has ended")
 	// ErrLost: the sandbox's engine died on its own, or was killed.
 	ErrLost = errors.New("sandbox lost")
-	// ErrConflict: what was asked for does not fit the present state.
+	// ErrConflict: what was asked for does not fit the present state. The
+	// error is a *ConflictError.
 	ErrConflict = errors.New("conflict")
+	// ErrCeiling: the organisation has as many sandboxes as it may. The error
+	// is a *CeilingError.
+	ErrCeiling = errors.New("too many sandboxes")
 	// ErrInvalid: a value that was passed cannot be right.
 	ErrInvalid = errors.New("invalid")
 	// ErrTimeout: a limit on time that was asked for has passed.
@@ -37,6 +41,50 @@ var errDetached = &wrapped{text: "runtime detached", kind: ErrClosed}
 // ErrCgo is why a program that is not a static binary cannot carry the
 // engine. Its text names the remedy.
 var ErrCgo error = engine.ErrCgo
+
+// errParked ends what runs in a sandbox that is being paused.
+var errParked = &wrapped{text: "sandbox is parked: resume it first", kind: ErrConflict}
+
+// A ConflictError says which sandbox stands in the way of what was asked, and
+// its status.
+type ConflictError struct {
+	ID     string
+	Status Status
+	Why    string // what does not fit, and the remedy
+}
+
+func (e *ConflictError) Error() string { return e.Why }
+
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// notNow is the conflict of an operation with a sandbox's status.
+func notNow(id string, now Status) error {
+	remedy := "wait until it runs"
+	switch now {
+	case StatusParked:
+		remedy = "resume it first"
+	case StatusError:
+		remedy = "lease a new one"
+	case StatusRunning:
+		remedy = "pause it first"
+	}
+	return &ConflictError{ID: id, Status: now, Why: fmt.Sprintf("sandbox is %s: %s", now, remedy)}
+}
+
+// A CeilingError says how many sandboxes of a class an organisation has that
+// are pending or running, and how many it may have.
+type CeilingError struct {
+	Org     string
+	Class   string
+	Live    int
+	Ceiling int
+}
+
+func (e *CeilingError) Error() string {
+	return fmt.Sprintf("%d sandboxes of class %s, of at most %d: end or pause one, or come back to it by its ID", e.Live, e.Class, e.Ceiling)
+}
+
+func (e *CeilingError) Unwrap() error { return ErrCeiling }
 
 // An Error is a call that failed, as opposed to a program that did.
 type Error struct {

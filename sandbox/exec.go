@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/client"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
@@ -17,6 +16,9 @@ var (
 	_ FileSystem = (*Runtime)(nil)
 	_ Dialer     = (*Runtime)(nil)
 	_ PortLister = (*Runtime)(nil)
+	_ Pauser     = (*Runtime)(nil)
+	_ Renewer    = (*Runtime)(nil)
+	_ Purger     = (*Runtime)(nil)
 )
 
 // Info implements Driver.
@@ -31,42 +33,48 @@ func (r *Runtime) Info(_ context.Context, id string) (Info, error) {
 // End implements Driver. The end goes on when ctx does not: half of one helps
 // nobody.
 func (r *Runtime) End(ctx context.Context, id string) error {
+	return opError("end", id, r.endOne(ctx, id, false))
+}
+
+// Purge implements Purger.
+func (r *Runtime) Purge(ctx context.Context, id string) error {
+	return opError("purge", id, r.endOne(ctx, id, true))
+}
+
+func (r *Runtime) endOne(ctx context.Context, id string, purge bool) error {
 	s, err := r.find("end", id)
 	if err != nil {
 		return err
 	}
-	if err := r.begin(); err != nil {
-		return &Error{Op: "end", ID: id, Err: ErrEnded} // Close sees to it
+	err = r.carryOut(ctx, func() error { return s.end(ReasonEnd, purge) })
+	if errors.Is(err, ErrClosed) {
+		return ErrEnded // Close sees to it
 	}
-	done := make(chan error, 1)
-	go func() {
-		defer r.tasks.Done()
-		done <- s.end()
-	}()
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return &Error{Op: "end", ID: id, Err: err}
-	}
-	return nil
+	return err
 }
 
 // Exec implements Driver.
 func (r *Runtime) Exec(ctx context.Context, id string, p *Process) (ExitStatus, error) {
-	s, err := r.find("exec", id)
+	enter := r.use
+	if p.Terminal != nil {
+		enter = r.watching
+	}
+	u, err := enter("exec", id)
 	if err != nil {
 		return ExitStatus{}, err
 	}
+	defer u.done()
 	run, cancel := r.bound(ctx)
 	defer cancel()
-	exit, err := s.client.Exec(run, s.command(p))
+	cmd := u.command(p)
+	if p.Terminal != nil && p.Stdin != nil {
+		cmd.Stdin = &typing{p.Stdin, u.instance}
+	}
+	exit, err := u.client.Exec(run, cmd)
 	if err == nil {
 		return statusOf(exit), nil
 	}
-	return s.failed(run, exit, err)
+	return u.failed(run, exit, err)
 }
 
 func (s *instance) command(p *Process) *client.Command {
@@ -111,7 +119,7 @@ func override(env, others []string) []string {
 }
 
 // failed sorts out what a command's failing call means.
-func (s *instance) failed(ctx context.Context, exit wire.Exit, err error) (ExitStatus, error) {
+func (u *use) failed(ctx context.Context, exit wire.Exit, err error) (ExitStatus, error) {
 	if e, ok := errors.AsType[*wire.Error](err); ok && e.Phase == wire.PhaseStart {
 		return ExitStatus{}, &StartError{Path: e.Path, Err: startCause(e)}
 	}
@@ -121,13 +129,17 @@ func (s *instance) failed(ctx context.Context, exit wire.Exit, err error) (ExitS
 	if ctx.Err() != nil {
 		return cutStatus(causeOf(context.Cause(ctx))), nil
 	}
-	switch why := s.fate(err); {
+	switch why := u.fate(err); {
 	case errors.Is(why, ErrEnded):
 		return cutStatus(CauseEnded), nil
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
+	case errors.Is(why, errParked):
+		return cutStatus(CausePaused), nil
+	case errors.Is(why, errDetached):
+		return cutStatus(CauseServer), nil
 	}
-	return ExitStatus{}, &Error{Op: "exec", ID: s.row.ID, Err: err}
+	return ExitStatus{}, &Error{Op: "exec", ID: u.id, Err: err}
 }
 
 func startCause(e *wire.Error) error {
@@ -142,7 +154,7 @@ func causeOf(err error) Cause {
 	case errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return CauseTimeout
 	case errors.Is(err, errDetached):
-		return CauseKilled
+		return CauseServer
 	case errors.Is(err, ErrClosed):
 		return CauseEnded
 	}
@@ -159,24 +171,4 @@ func statusOf(e wire.Exit) ExitStatus {
 		return ExitStatus{Cause: CauseSignal, Code: 128 + int(e.Signal), Signal: e.Signal}
 	}
 	return ExitStatus{Cause: CauseExit, Code: e.Code}
-}
-
-// fateWait is how long a broken connection waits to learn what broke it. The
-// watch breaks at the same moment.
-const fateWait = time.Second
-
-// fate says what a lost connection means: that the sandbox has ended, or that
-// it is lost. Any other error it returns as it is.
-func (s *instance) fate(err error) error {
-	if !errors.Is(err, client.ErrLost) {
-		return err
-	}
-	select {
-	case <-s.gone:
-		return s.why
-	case <-s.runtime.ctx.Done():
-		return ErrEnded
-	case <-time.After(fateWait):
-		return err
-	}
 }

@@ -12,123 +12,132 @@ import (
 	"github.com/hanzoai/sandbox/internal/workpath"
 )
 
-// file finds a sandbox and the absolute path of one of its files.
-func (r *Runtime) file(op, id, name string) (*instance, string, error) {
-	s, err := r.find(op, id)
+// file enters a use of one of a sandbox's files, and tells its absolute path.
+func (r *Runtime) file(op, id, name string) (use, string, error) {
+	u, err := r.use(op, id)
 	if err != nil {
-		return nil, "", err
+		return use{}, "", err
 	}
-	path, err := workpath.Resolve(s.row.Workdir, name)
+	path, err := workpath.Resolve(u.row.Workdir, name)
 	if err != nil {
-		return nil, "", invalidName(op, name, err)
+		u.done()
+		return use{}, "", invalidName(op, name, err)
 	}
-	return s, path, nil
+	return u, path, nil
 }
 
 // named says a file error in the caller's terms: its name, and what became of
 // the sandbox if it did.
-func (s *instance) named(op, name string, err error) error {
+func (u *use) named(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: op, Path: name, Err: p.Err}
 	}
-	return &fs.PathError{Op: op, Path: name, Err: s.fate(err)}
+	return &fs.PathError{Op: op, Path: name, Err: u.fate(err)}
 }
 
 // Open implements Driver.
 func (r *Runtime) Open(ctx context.Context, id, name string) (fs.File, error) {
-	s, path, err := r.file("open", id, name)
+	u, path, err := r.file("open", id, name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.client.Open(ctx, path)
+	f, err := u.client.Open(ctx, path, u.done)
 	if err != nil {
-		return nil, s.named("open", name, err)
+		return nil, u.named("open", name, err)
 	}
 	return f, nil
 }
 
 // WriteFile implements Driver.
 func (r *Runtime) WriteFile(ctx context.Context, id, name string, src io.Reader, perm fs.FileMode) error {
-	s, path, err := r.file("write", id, name)
+	u, path, err := r.file("write", id, name)
 	if err != nil {
 		return err
 	}
-	return s.named("write", name, s.client.Write(ctx, path, src, perm))
+	defer u.done()
+	return u.named("write", name, u.client.Write(ctx, path, src, perm))
 }
 
 // Stat implements FileSystem.
 func (r *Runtime) Stat(ctx context.Context, id, name string) (fs.FileInfo, error) {
-	s, path, err := r.file("stat", id, name)
+	u, path, err := r.file("stat", id, name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.client.Stat(ctx, path)
-	return info, s.named("stat", name, err)
+	defer u.done()
+	info, err := u.client.Stat(ctx, path)
+	return info, u.named("stat", name, err)
 }
 
 // Lstat implements FileSystem.
 func (r *Runtime) Lstat(ctx context.Context, id, name string) (fs.FileInfo, error) {
-	s, path, err := r.file("lstat", id, name)
+	u, path, err := r.file("lstat", id, name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.client.Lstat(ctx, path)
-	return info, s.named("lstat", name, err)
+	defer u.done()
+	info, err := u.client.Lstat(ctx, path)
+	return info, u.named("lstat", name, err)
 }
 
 // ReadLink implements FileSystem.
 func (r *Runtime) ReadLink(ctx context.Context, id, name string) (string, error) {
-	s, path, err := r.file("readlink", id, name)
+	u, path, err := r.file("readlink", id, name)
 	if err != nil {
 		return "", err
 	}
-	target, err := s.client.Readlink(ctx, path)
-	return target, s.named("readlink", name, err)
+	defer u.done()
+	target, err := u.client.Readlink(ctx, path)
+	return target, u.named("readlink", name, err)
 }
 
 // ReadDir implements FileSystem.
 func (r *Runtime) ReadDir(ctx context.Context, id, name string) ([]fs.DirEntry, error) {
-	s, path, err := r.file("readdir", id, name)
+	u, path, err := r.file("readdir", id, name)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.client.ReadDir(ctx, path)
-	return list, s.named("readdir", name, err)
+	defer u.done()
+	list, err := u.client.ReadDir(ctx, path)
+	return list, u.named("readdir", name, err)
 }
 
 // Mkdir implements FileSystem.
 func (r *Runtime) Mkdir(ctx context.Context, id, name string, perm fs.FileMode, parents bool) error {
-	s, path, err := r.file("mkdir", id, name)
+	u, path, err := r.file("mkdir", id, name)
 	if err != nil {
 		return err
 	}
-	return s.named("mkdir", name, s.client.Mkdir(ctx, path, perm, parents))
+	defer u.done()
+	return u.named("mkdir", name, u.client.Mkdir(ctx, path, perm, parents))
 }
 
 // Remove implements FileSystem.
 func (r *Runtime) Remove(ctx context.Context, id, name string, tree bool) error {
-	s, path, err := r.file("remove", id, name)
+	u, path, err := r.file("remove", id, name)
 	if err != nil {
 		return err
 	}
-	if path == s.row.Workdir {
+	defer u.done()
+	if path == u.row.Workdir {
 		return invalidName("remove", name, errors.New("the working directory itself stays"))
 	}
-	return s.named("remove", name, s.client.Remove(ctx, path, tree))
+	return u.named("remove", name, u.client.Remove(ctx, path, tree))
 }
 
 // Ports implements PortLister.
 func (r *Runtime) Ports(ctx context.Context, id string) ([]int, error) {
-	s, err := r.find("ports", id)
+	u, err := r.use("ports", id)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.client.Ports(ctx)
+	defer u.done()
+	list, err := u.client.Ports(ctx)
 	if err != nil {
-		return nil, &Error{Op: "ports", ID: id, Err: s.fate(err)}
+		return nil, &Error{Op: "ports", ID: id, Err: u.fate(err)}
 	}
 	ports := make([]int, len(list))
 	for i, p := range list {
@@ -139,20 +148,20 @@ func (r *Runtime) Ports(ctx context.Context, id string) ([]int, error) {
 
 // DialContext implements Dialer.
 func (r *Runtime) DialContext(ctx context.Context, id, network, address string) (net.Conn, error) {
-	s, err := r.find("dial", id)
-	if err != nil {
-		return nil, err
-	}
 	port, err := loopback.Port(network, address)
 	if err != nil {
 		return nil, &Error{Op: "dial", ID: id, Err: invalid("%v", err)}
 	}
-	c, err := s.client.DialPort(ctx, uint16(port))
+	u, err := r.use("dial", id)
+	if err != nil {
+		return nil, err
+	}
+	c, err := u.client.DialPort(ctx, uint16(port), u.done)
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		err = &net.OpError{Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, Err: e.Errno}
 	}
 	if err != nil {
-		return nil, &Error{Op: "dial", ID: id, Err: s.fate(err)}
+		return nil, &Error{Op: "dial", ID: id, Err: u.fate(err)}
 	}
 	return c, nil
 }

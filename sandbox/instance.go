@@ -4,51 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/hanzoai/sandbox/internal/guest/client"
 )
 
 // An instance is a sandbox of this Runtime.
 type instance struct {
 	runtime *Runtime
+	id      string
+	owner   Owner
 	places
-	owner  Owner
-	client *client.Client
-	watch  *client.Watch
 
-	gone chan struct{} // closed when its engine is
-	why  error         // ErrEnded or ErrLost; valid once gone is closed
+	// moving is held by whoever takes the sandbox from one status to another;
+	// others wait their turn. It is taken before Runtime.mu and mu.
+	moving sync.Mutex
+	ended  bool // nothing of it is left
+	holds  bool // its volume is mounted, by it
 
-	endMu sync.Mutex // held by who ends it, or tidies up: others wait
-	ended bool       // nothing of it is left
+	removed chan struct{} // closed when ended is set
 
-	removed chan struct{} // closed then
+	saving   sync.Mutex // held while the row is written
+	renewing sync.Mutex // held while the lease's end is moved
 
-	mu       sync.Mutex
-	row      row
-	ending   bool // by us
-	detached bool
+	mu      sync.Mutex
+	row     row
+	life    *life // nil without an engine
+	leaving error // why this life is over, once that is decided: ErrEnded, errParked or errDetached
+	uses    int
+	watched int
+	reaping bool          // the reaper is at it
+	stamped time.Time     // what the used stamp on disk says
+	flushed time.Duration // how long the volume's last unmount took to write
 }
 
 func (r *Runtime) instance(row row) *instance {
-	s := &instance{
-		runtime: r, row: row, owner: row.Owner, gone: make(chan struct{}), removed: make(chan struct{}),
+	return &instance{
+		runtime: r, id: row.ID, owner: row.Owner, row: row, removed: make(chan struct{}),
 		places: placesOf(filepath.Join(r.folder("sandboxes"), row.ID), r.bin),
 	}
-	s.client = &client.Client{Dial: func(ctx context.Context) (net.Conn, error) {
-		return dialSocket(ctx, filepath.Join(s.socket, socketName))
-	}}
-	return s
 }
 
 func (s *instance) info() Info {
@@ -57,80 +54,152 @@ func (s *instance) info() Info {
 	return s.row.Info
 }
 
+func (s *instance) status() Status { return s.info().Status }
+
+// save writes the row as it is now, and tells the events that are in it.
+func (s *instance) save(sync bool) error {
+	if err := s.write(sync); err != nil {
+		return err
+	}
+	if s.tell() {
+		return s.write(false)
+	}
+	return nil
+}
+
+func (s *instance) write(sync bool) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	row := s.row
+	s.mu.Unlock()
+	err := row.write(s.dir, sync)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the folder is gone: so is the sandbox
+	}
+	return err
+}
+
+// cleanup returns the context of giving back what a sandbox holds, which goes
+// on also when its caller is gone.
+func (s *instance) cleanup() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
+}
+
+// watchOver waits for the end of a life, whoever brings it about, and brings
+// it about when the lease is over.
+func (s *instance) watchOver(l *life) {
+	s.outlive(l)
+	s.mu.Lock()
+	switch {
+	case s.leaving != nil: // somebody ends it, and does the rest
+		l.why = s.leaving
+	case !time.Now().Before(s.row.Expires):
+		s.leaving, l.why = ErrEnded, ErrEnded
+		defer s.over()
+	default:
+		l.why = ErrLost
+		s.row.Status, s.row.Error = StatusError, "its engine ended"
+		defer s.lost(l)
+	}
+	s.mu.Unlock()
+	close(l.gone)
+}
+
 // expirySlack is how long after the end of a lease the init, which sees to it
 // inside, is waited for.
 const expirySlack = 2 * time.Second
 
-// watchOver waits for the end of the engine, whoever brings it about, and
-// brings it about when the lease is over.
-func (s *instance) watchOver() {
-	expired := time.NewTimer(time.Until(s.info().Expires) + expirySlack)
-	defer expired.Stop()
-	select {
-	case <-s.watch.Lost():
-	case <-expired.C:
-		s.watch.Close()
-	}
-	s.mu.Lock()
-	over := s.ending || !time.Now().Before(s.row.Expires)
-	detached := s.detached
-	s.mu.Unlock()
-	if detached {
-		return
-	}
-	s.why = ErrLost
-	if over {
-		s.why = ErrEnded
-	}
-	close(s.gone)
-	if !over {
-		s.lost()
-		select { // what is kept of it is kept until its time is up
-		case <-expired.C:
-		case <-s.removed:
+// outlive returns when a life has ended or its lease has. On the way it
+// lengthens the lease of a sandbox in use when that is due.
+func (s *instance) outlive(l *life) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-l.watch.Lost():
 			return
-		case <-s.runtime.ctx.Done():
+		case <-next.C:
+		}
+		now := time.Now()
+		s.extendInUse(now)
+		st := s.standing()
+		wait := st.expires.Add(expirySlack).Sub(now)
+		if due := s.runtime.clocks.extensionAt(&st).Sub(now); due > 0 {
+			wait = due
+		}
+		if wait <= 0 {
+			l.watch.Close()
 			return
 		}
-	}
-	if err := s.end(); err != nil && !errors.Is(err, ErrEnded) {
-		s.runtime.log.Error("end of a lease", "id", s.row.ID, "error", err)
+		next.Reset(wait)
 	}
 }
 
-// lost keeps the row of a sandbox whose engine has died, to tell of it, and
-// gives back the rest.
-func (s *instance) lost() {
-	s.endMu.Lock()
-	defer s.endMu.Unlock()
-	if s.ended {
-		return
+// over ends a sandbox whose lease is.
+func (s *instance) over() {
+	reason := ReasonExpired
+	if s.reached(s.runtime.clocks.maxLife) {
+		reason = ReasonMaxLife
 	}
-	s.runtime.log.Error("sandbox lost", "id", s.row.ID, "said", lastLines(filepath.Join(s.dir, "init.log")))
+	if err := s.end(reason, false); err != nil && !errors.Is(err, ErrEnded) {
+		s.runtime.log.Error("end of a lease", "id", s.id, "error", err)
+	}
+}
+
+func (s *instance) reached(age time.Duration) bool {
+	info := s.info()
+	return !info.Expires.Before(info.Created.Add(age))
+}
+
+// lost gives back what a sandbox held whose engine has died. Its row stays, to
+// tell of it, until the next sweep.
+func (s *instance) lost(l *life) {
+	s.moving.Lock()
+	defer s.moving.Unlock()
 	s.mu.Lock()
-	s.row.Status = StatusError
-	err := s.row.write(s.dir)
+	if s.life != l {
+		s.mu.Unlock()
+		return // ended meanwhile
+	}
+	s.note(EventLost, ReasonLost)
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
+	s.runtime.log.Error("sandbox lost", "id", s.id, "said", lastLines(s.initLog))
+	ctx, cancel := s.cleanup()
 	defer cancel()
-	if err := errors.Join(err, s.runtime.engine.remove(ctx, s.row.ID)); err != nil {
-		s.runtime.log.Error("clean up", "id", s.row.ID, "error", err)
+	if err := errors.Join(s.write(true), s.stop(ctx), s.save(false)); err != nil {
+		s.runtime.log.Error("clean up", "id", s.id, "error", err)
 	}
 }
 
 // end ends the sandbox and returns when nothing of it is left. After an error
 // it can be tried again.
-func (s *instance) end() error {
-	s.endMu.Lock()
-	defer s.endMu.Unlock()
+func (s *instance) end(reason Reason, purge bool) error {
+	s.moving.Lock()
+	defer s.moving.Unlock()
 	if s.ended {
 		return ErrEnded
 	}
 	s.mu.Lock()
-	s.ending = true
+	s.leaving = ErrEnded
+	if s.row.Next != statusEnded {
+		s.row.Next, s.row.Reason = statusEnded, reason
+	}
+	s.row.Purge = s.row.Purge || purge
 	s.mu.Unlock()
-	if err := s.scrap(); err != nil {
+	s.runtime.step("end: begin")
+	if err := s.write(s.row.Volume != ""); err != nil {
 		return err
+	}
+	return s.finishEnd()
+}
+
+// finishEnd does what is left of an end that is noted in the row. The caller
+// holds s.moving.
+func (s *instance) finishEnd() error {
+	s.runtime.step("end: noted")
+	if err := s.scrap(); err != nil {
+		return err // the row stays, so that somebody tries again
 	}
 	s.ended = true
 	close(s.removed)
@@ -141,73 +210,68 @@ func (s *instance) end() error {
 // scrap ends the engine and removes the folder. It works on any part of a
 // sandbox, also one whose start failed, and goes on when the caller is gone.
 func (s *instance) scrap() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
+	ctx, cancel := s.cleanup()
 	defer cancel()
-	// Killed first, because an engine that has stopped answering would keep
-	// the orderly way waiting.
-	err := s.kill(ctx)
-	if err == nil {
-		err = s.runtime.engine.remove(ctx, s.row.ID)
+	if err := s.stop(ctx); err != nil {
+		return err
 	}
-	if s.watch != nil {
-		s.watch.Close()
+	s.runtime.step("end: stopped")
+	if err := s.removeVolume(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		return err // the row stays, so that somebody tries again
+	s.runtime.step("end: volume")
+	s.mu.Lock()
+	if s.row.Generation > 0 && !s.row.Over {
+		s.note(EventEnded, s.row.Reason)
+		s.row.Over = true
 	}
+	s.mu.Unlock()
+	if err := s.save(false); err != nil {
+		return err
+	}
+	s.runtime.step("end: told")
 	return removeTree(s.dir)
 }
 
-// kill ends the engine's process and returns when it is gone. The process is
-// held by a descriptor before it is looked at, so that what is killed is what
-// was meant, not another that has got its number.
-func (s *instance) kill(ctx context.Context) error {
-	if s.row.PID == 0 {
-		return nil
-	}
-	pidfd, err := unix.PidfdOpen(s.row.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
+// stop ends the engine, if there is one, and gives back what it used. It can
+// be repeated.
+func (s *instance) stop(ctx context.Context) error {
+	s.mu.Lock()
+	l, row := s.life, s.row
+	s.mu.Unlock()
+	err := s.killEngine(ctx, &row)
+	if l != nil && l.watch != nil {
+		l.watch.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("engine: process %d: %w", s.row.PID, err)
-	}
-	defer unix.Close(pidfd)
-	if alive, err := s.alive(); !alive {
 		return err
 	}
-	if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("engine: kill: %w", err)
+	s.runtime.step("stop: killed")
+	if err := s.runtime.engine.forget(s.id); err != nil {
+		return err
 	}
-	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, killPoll)
-		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
-			return err
-		}
+	s.runtime.step("stop: forgotten")
+	if err := s.unmount(ctx); err != nil {
+		return err
 	}
-	return context.Cause(ctx)
-}
-
-// killPoll is how often, in milliseconds, the wait for a killed process looks
-// at its deadline.
-const killPoll = 100
-
-// alive reports whether the engine's process exists: that one, not another
-// that has its number.
-func (s *instance) alive() (bool, error) {
-	started, err := processStart(s.row.PID)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return false, nil
-	}
-	return err == nil && started == s.row.Started, err
+	s.runtime.step("stop: unmounted")
+	s.mu.Lock()
+	s.life, s.row.Engine, s.row.Boot = nil, nil, ""
+	s.mu.Unlock()
+	return removeTree(s.run)
 }
 
 // letGo leaves the sandbox to the next Runtime.
 func (s *instance) letGo() {
 	s.mu.Lock()
-	s.detached = true
+	l := s.life
+	if s.leaving == nil {
+		s.leaving = errDetached
+	}
 	s.mu.Unlock()
-	s.watch.Close()
+	if l != nil {
+		l.watch.Close()
+	}
 }
 
 // rememberEnded is how many ended sandboxes are told from unknown ones.
@@ -216,52 +280,62 @@ const rememberEnded = 4096
 func (r *Runtime) forget(s *instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sandboxes, s.row.ID)
-	r.ended[s.row.ID] = s.row.Owner
-	r.endedIDs = append(r.endedIDs, s.row.ID)
+	if r.sandboxes[s.id] != s {
+		return // it was never on the list
+	}
+	delete(r.sandboxes, s.id)
+	r.ended[s.id] = s.owner
+	r.endedIDs = append(r.endedIDs, s.id)
 	if len(r.endedIDs) > rememberEnded {
 		delete(r.ended, r.endedIDs[0])
 		r.endedIDs = r.endedIDs[1:]
 	}
 }
 
-// processStart returns when a process started, in clock ticks since boot: see
-// proc_pid_stat(5), field 22. A zombie does not exist any more.
-func processStart(pid int) (uint64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, err
+// killEngine ends the processes of the engine, whether the row tells them or
+// a start was cut off before it could.
+func (s *instance) killEngine(ctx context.Context, row *row) error {
+	if row.Boot == s.runtime.boot {
+		for _, p := range row.Engine {
+			if err := p.kill(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	// The name, in parentheses, may hold anything.
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return 0, os.ErrNotExist
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
+	return s.awaitEngine(ctx)
 }
 
-// dialSocket connects to a unix socket, also one whose path is too long for an
-// address.
-func dialSocket(ctx context.Context, path string) (net.Conn, error) {
-	if len(path) >= len(unix.RawSockaddrUnix{}.Path) {
-		dir, err := os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		path = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
+// awaitEngine returns when no process has the engine's log open, whose lock
+// they inherit. It ends those that are there and not in the row: whoever
+// started them died before it could note them.
+func (s *instance) awaitEngine(ctx context.Context) error {
+	log, err := os.Open(s.initLog)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	var d net.Dialer
+	if err != nil {
+		return err
+	}
+	defer log.Close()
 	for {
-		c, err := d.DialContext(ctx, "unix", path)
-		if !errors.Is(err, unix.EAGAIN) {
-			return c, err
+		err := unix.Flock(int(log.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
 		}
-		// Its backlog is full: wait for the init to accept.
+		for _, p := range s.runtime.engine.processes(s.id) {
+			if p.names(s.dir) {
+				if err := p.kill(ctx); err != nil {
+					return err
+				}
+			}
+		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(time.Millisecond):
+			return fmt.Errorf("engine: still there: %w", context.Cause(ctx))
+		case <-time.After(engineInterval):
 		}
 	}
 }
+
+// engineInterval is how often a half-made engine is looked for.
+const engineInterval = 5 * time.Millisecond

@@ -5,37 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
-
-	"github.com/hanzoai/sandbox/internal/guest/client"
 )
 
 const (
 	// startTimeout bounds the start of an engine.
 	startTimeout = 120 * time.Second
-	// cleanupTimeout bounds giving back what a sandbox holds, which goes on
-	// also when its caller is gone.
+	// cleanupTimeout bounds giving back what a sandbox holds.
 	cleanupTimeout = 30 * time.Second
-	// orphanGrace is how long a sandbox on a private Root outlives its
-	// Runtime: nothing else will ever end it.
-	orphanGrace = 10 * time.Second
 )
 
-// Lease makes a sandbox and returns when it runs. It lives until its lease
-// ends, by End, by time or with the Runtime; ending ctx later does not end it.
+// Lease makes a sandbox, or comes back to the one that spec.ID names, and
+// returns when it runs. It lives until its lease ends, by End, by time or with
+// the Runtime; ending ctx later does not end it.
 func (r *Runtime) Lease(ctx context.Context, spec Spec) (*Sandbox, error) {
-	s, err := r.lease(ctx, spec)
+	s, err := r.lease(ctx, &spec)
 	if err != nil {
 		return nil, &Error{Op: "lease", Err: err}
 	}
-	return Handle(r, s.row.ID), nil
+	return Handle(r, s.id), nil
 }
 
-func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
-	class, err := complete(&spec)
+func (r *Runtime) lease(ctx context.Context, spec *Spec) (*instance, error) {
+	if spec.ID != "" {
+		s, err := r.comeBack(ctx, spec.Owner, spec.ID)
+		if s != nil || err != nil {
+			return s, err
+		}
+	}
+	class, err := r.complete(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -49,40 +48,69 @@ func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no start within %v: %w", startTimeout, ErrTimeout))
-	defer stop()
 	s := r.newInstance(spec, class, environment(image, spec.Env))
-	if err := s.start(ctx, image); err != nil {
-		return nil, errors.Join(err, s.scrap())
+	s.moving.Lock() // before anybody else can know of it
+	defer s.moving.Unlock()
+	if err := r.admit(s); err != nil {
+		return nil, err
 	}
-	return s, r.enter(s)
+	if err := s.create(ctx, image); err != nil {
+		s.mu.Lock()
+		s.leaving, s.row.Next, s.row.Reason = ErrEnded, statusEnded, ReasonStartFailed
+		s.mu.Unlock()
+		return nil, errors.Join(err, s.finishEnd())
+	}
+	return s, nil
+}
+
+// comeBack returns the sandbox with that id, running; or neither it nor an
+// error if the owner has none, or no longer.
+func (r *Runtime) comeBack(ctx context.Context, owner Owner, id string) (*instance, error) {
+	s, err := r.find("lease", id)
+	if err != nil || !owner.covers(s.owner) {
+		return nil, nil //nolint:nilnil,nilerr // not to be had is no error here
+	}
+	err = r.carryOut(ctx, s.resume)
+	if errors.Is(err, ErrEnded) || s.status() == StatusError {
+		return nil, nil //nolint:nilnil // it ended meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // complete checks a Spec and fills in its defaults.
-func complete(spec *Spec) (class, error) {
+func (r *Runtime) complete(spec *Spec) (Class, error) {
 	if spec.Class == "" {
 		spec.Class = ClassExec
 	}
-	if spec.Image == "" {
-		spec.Image = HostImage
-	}
-	c, err := findClass(spec.Class)
+	c, err := r.class(spec.Class)
 	if err != nil {
-		return class{}, err
+		return Class{}, err
+	}
+	if spec.Image == "" {
+		spec.Image = c.Image
+	}
+	if spec.Project == "" && c.NeedsProject {
+		return Class{}, invalid("class %s: name the project that its files are of", c.Name)
+	}
+	if err := checkName("project", spec.Project); err != nil {
+		return Class{}, err
 	}
 	if spec.Network != "" && spec.Network != "none" {
-		return class{}, invalid("network %.40q: this version has none", spec.Network)
+		return Class{}, invalid("network %.40q: this version has none", spec.Network)
 	}
 	if spec.TTL < 0 {
-		return class{}, invalid("a negative TTL")
+		return Class{}, invalid("a negative TTL")
 	}
 	if spec.TTL == 0 {
-		spec.TTL = c.ttl
+		spec.TTL = c.TTL
 	}
-	spec.TTL = min(spec.TTL, maxLife)
+	spec.TTL = min(spec.TTL, r.clocks.maxLife)
 	size := 0
 	if err := checkStrings(spec.Env, &size); err != nil {
-		return class{}, err
+		return Class{}, err
 	}
 	return c, checkEnv(spec.Env)
 }
@@ -108,95 +136,112 @@ func (r *Runtime) bound(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-func (r *Runtime) newInstance(spec Spec, c class, env []string) *instance {
-	now := time.Now()
-	info := Info{
-		ID: newID(), Owner: spec.Owner, Class: spec.Class, Image: spec.Image,
-		Status: StatusPending, Workdir: c.workdir,
-		Created: now, Expires: now.Add(spec.TTL),
+// carryOut does what is not to be left half done: it goes on when ctx ends.
+func (r *Runtime) carryOut(ctx context.Context, do func() error) error {
+	if err := r.begin(); err != nil {
+		return err
 	}
-	return r.instance(row{Info: info, Env: env})
+	done := make(chan error, 1)
+	go func() {
+		defer r.tasks.Done()
+		done <- do()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// enter puts a started sandbox on the list and starts watching it.
-func (r *Runtime) enter(s *instance) error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return errors.Join(ErrClosed, s.scrap())
+func (r *Runtime) newInstance(spec *Spec, c Class, env []string) *instance {
+	now := time.Now()
+	row := row{
+		Info: Info{
+			ID: newID(), Owner: spec.Owner, Class: c.Name, Project: spec.Project, Image: spec.Image,
+			Status: StatusPending, Workdir: c.Workdir,
+			Created: now, Used: now, Expires: now.Add(spec.TTL),
+		},
+		TTL: spec.TTL, Fixed: spec.Fixed, Env: env,
 	}
-	r.sandboxes[s.row.ID] = s
-	r.tasks.Go(s.watchOver)
-	r.mu.Unlock()
+	row.Volume = volumeName(&row.Info, spec.Disk)
+	return r.instance(row)
+}
+
+// admit puts a sandbox that is to have an engine on the list, if its owner may
+// have it. To look and to put it there is one step, so of two at once that
+// exclude each other one is refused.
+func (r *Runtime) admit(s *instance) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	c, org := r.classes[s.row.Class], s.owner.Org
+	live := 0
+	for _, other := range r.sandboxes {
+		if other == s || other.owner.Org != org {
+			continue
+		}
+		info, holds := other.claims()
+		if s.row.Project != "" && info.Project == s.row.Project && holds {
+			return inTheWay(&info)
+		}
+		if info.Class == s.row.Class && info.Status.live() {
+			live++
+		}
+	}
+	if c.Ceiling > 0 && org != "" && live >= c.Ceiling {
+		return &CeilingError{Org: org, Class: c.Name, Live: live, Ceiling: c.Ceiling}
+	}
+	s.mu.Lock()
+	s.row.Status = StatusPending
+	s.mu.Unlock()
+	r.sandboxes[s.id] = s
 	return nil
 }
 
-// start boots the engine and waits for the init.
-func (s *instance) start(ctx context.Context, image *Image) error {
-	// Until it runs, the folder alone stands for it: what is found without a
-	// row after a crash is removed.
+// claims describes a sandbox and says whether its project is taken by it.
+func (s *instance) claims() (Info, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.row.Info, s.row.Status != StatusError || s.life != nil
+}
+
+func inTheWay(other *Info) error {
+	remedy := "use it, or end it first"
+	if other.Status == StatusParked {
+		remedy = "come back to it by its ID, or end it first"
+	}
+	return &ConflictError{ID: other.ID, Status: other.Status, Why: fmt.Sprintf(
+		"project %.80q has sandbox %s, which is %s: %s", other.Project, other.ID, other.Status, remedy)}
+}
+
+// create makes the folder of a new sandbox and starts its engine. The caller
+// holds s.moving.
+func (s *instance) create(ctx context.Context, image *Image) error {
+	s.runtime.step("create: begin")
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return err
 	}
-	s.row.Init, s.row.Root = s.bin, image.Root
-	c := classes[s.row.Class]
-	if err := s.write(bundleSpec(s.places, image, c)); err != nil {
+	s.mu.Lock()
+	s.row.Next = StatusRunning
+	s.note(EventLeased, "")
+	s.mu.Unlock()
+	s.runtime.step("create: folder")
+	if err := s.save(false); err != nil {
 		return err
 	}
-	pidFile := filepath.Join(s.dir, "pid")
-	if err := s.runtime.engine.start(ctx, s.row.ID, s.places, pidFile); err != nil {
-		return err
-	}
-	if err := s.identify(pidFile); err != nil {
-		return err
-	}
-	if err := s.meet(ctx); err != nil {
-		return err
-	}
-	s.row.Status = StatusRunning
-	return s.row.write(s.dir)
+	s.runtime.step("create: row")
+	return s.start(ctx, image, EventRunning)
 }
 
-// identify notes which process the engine is.
-func (s *instance) identify(pidFile string) error {
-	b, err := os.ReadFile(pidFile)
-	if err != nil {
-		return err
+// environment is what every command of a sandbox starts with.
+func environment(image *Image, extra []string) []string {
+	env := []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin",
+		"HOME=" + homeDir, "USER=" + userName, "LOGNAME=" + userName,
+		"LANG=C.UTF-8",
 	}
-	if s.row.PID, err = strconv.Atoi(strings.TrimSpace(string(b))); err != nil {
-		return fmt.Errorf("%s: %w", pidFile, err)
-	}
-	s.row.Started, err = processStart(s.row.PID)
-	return err
-}
-
-// meet opens the watch as soon as the init answers.
-func (s *instance) meet(ctx context.Context) error {
-	wait := time.NewTicker(meetInterval)
-	defer wait.Stop()
-	for {
-		watch, err := s.openWatch(ctx)
-		if err == nil {
-			s.watch = watch
-			return nil
-		}
-		if alive, _ := s.alive(); !alive {
-			return &startFailedError{err: errors.New("it ended at once"), log: lastLines(filepath.Join(s.dir, "init.log"), filepath.Join(s.dir, "engine.log"))}
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-wait.C:
-		}
-	}
-}
-
-const meetInterval = time.Millisecond
-
-func (s *instance) openWatch(ctx context.Context) (*client.Watch, error) {
-	orphan := time.Duration(0)
-	if s.runtime.private {
-		orphan = orphanGrace
-	}
-	return s.client.Watch(ctx, s.row.Expires, orphan)
+	return slices.Concat(env, image.Env, extra)
 }

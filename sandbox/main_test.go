@@ -44,11 +44,12 @@ func hold() {
 	if err != nil {
 		panic(err)
 	}
-	pids, _ := filepath.Glob(filepath.Join(os.TempDir(), "sandbox-*", "sandboxes", sb.ID(), "pid"))
-	pid, err := os.ReadFile(pids[0])
+	rows, _ := filepath.Glob(filepath.Join(os.TempDir(), "sandbox-*", "sandboxes", sb.ID()))
+	root := filepath.Dir(filepath.Dir(rows[0]))
+	pid, err := runtimetest.EnginePID(root, sb.ID())
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(string(pid), filepath.Dir(filepath.Dir(filepath.Dir(pids[0]))))
+	fmt.Println(pid, root)
 	select {}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/hanzoai/sandbox/internal/volume"
 )
 
 // privatePrefix begins the names of private Roots. While one is being made it
@@ -74,9 +76,13 @@ func (r *Runtime) sweepPrivateRoot(dir string) error {
 	if err != nil {
 		return nil // its Runtime lives
 	}
+	volumes, err := volume.Open(filepath.Join(dir, "volumes"))
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
 	dead := &Runtime{
-		private: true, root: dir, lock: lock, log: r.log, ctx: r.ctx,
-		engine: &runsc{path: r.engine.path, name: r.engine.name, root: filepath.Join(dir, "engine")},
+		private: true, root: dir, lock: lock, log: r.log, ctx: r.ctx, boot: r.boot, volumes: volumes,
+		step: func(string) {}, engine: &runsc{path: r.engine.path, name: r.engine.name, root: filepath.Join(dir, "engine")},
 	}
 	entries, err := os.ReadDir(dead.folder("sandboxes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +92,7 @@ func (r *Runtime) sweepPrivateRoot(dir string) error {
 		if !validID(e.Name()) {
 			continue
 		}
-		left, _ := dead.found(e.Name())
-		if err := left.scrap(); err != nil {
+		if err := dead.found(e.Name()).scrap(); err != nil {
 			return errors.Join(err, lock.Close())
 		}
 	}

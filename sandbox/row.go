@@ -8,22 +8,38 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // A row is what is kept of a sandbox on disk, beside its bundle and files.
 // Listing sandboxes is reading rows: there is no other store to disagree.
 type row struct {
 	Info
-	Env []string `json:"env,omitempty"` // of every command
-	PID int      `json:"pid,omitempty"` // of the engine's sandbox process
-	// Started is that process's start time in clock ticks since boot, which
-	// with the pid tells it from any other.
-	Started uint64 `json:"started,omitempty"`
+	TTL   time.Duration `json:"ttl"`             // of the lease as it was taken
+	Fixed bool          `json:"fixed,omitempty"` // its end does not move by use
+	Env   []string      `json:"env,omitempty"`   // of every command
+
+	// Next is the status that a change under way leads to, so that whoever
+	// finds the row after a crash knows what to finish; Reason and Purge are
+	// those of an end.
+	Next   Status `json:"next,omitempty"`
+	Reason Reason `json:"reason,omitempty"`
+	Purge  bool   `json:"purge,omitempty"`
+	Over   bool   `json:"over,omitempty"` // the event of its end is among Events, or told
+
+	Generation uint64  `json:"generation,omitempty"` // of the latest event
+	Events     []Event `json:"events,omitempty"`     // that are still to be told
+
+	Engine []process `json:"engine,omitempty"` // its processes, the sandbox's own first
+	Boot   string    `json:"boot,omitempty"`   // the machine's run that they belong to
 	// Init and Root are the folders of the init's executable and of the
 	// image's root, which stay while the sandbox runs.
 	Init string `json:"init,omitempty"`
 	Root string `json:"root,omitempty"`
 }
+
+// statusEnded is what an end leads to. No sandbox has it.
+const statusEnded Status = "ended"
 
 const (
 	rowFile = "lease.json"
@@ -51,16 +67,17 @@ func readRow(dir string) (row, error) {
 	return r, nil
 }
 
-// write replaces the row on disk so that a crash leaves the old or the new.
-func (r *row) write(dir string) error {
+// write replaces the row on disk so that a crash of this process leaves the
+// old or the new; with sync also one of the machine.
+func (r *row) write(dir string, sync bool) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return writeSynced(filepath.Join(dir, rowFile), b)
+	return replaceFile(filepath.Join(dir, rowFile), b, sync)
 }
 
-func writeSynced(path string, b []byte) (err error) {
+func replaceFile(path string, b []byte, sync bool) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
@@ -71,7 +88,7 @@ func writeSynced(path string, b []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(b)
-	if err == nil {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

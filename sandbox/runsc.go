@@ -1,8 +1,8 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,26 +51,29 @@ func (r *runsc) command(ctx context.Context, log string, args ...string) *osexec
 }
 
 // start boots a sandbox from its bundle and returns when its init runs. The
-// engine goes on by itself; pidFile tells its process.
+// engine goes on by itself.
 //
 // A start under way is not broken off when ctx ends, for what it had started
 // by then would be known to nobody. It is awaited, which takes a fraction of a
 // second, and then undone by who asked for it.
-func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) error {
+func (r *runsc) start(ctx context.Context, id string, p places) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), startTimeout, fmt.Errorf("engine: no start within %v: %w", startTimeout, ErrTimeout))
 	defer cancel()
-	logFile := filepath.Join(p.dir, "engine.log")
 	// The sandbox inherits this descriptor for as long as it lives, so it
-	// must not be a pipe, whose reader would wait for the end of that.
-	out, err := os.OpenFile(filepath.Join(p.dir, "init.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	// must not be a pipe, whose reader would wait for the end of that. The
+	// lock goes with it, and tells whether anything of the engine lives.
+	out, err := os.OpenFile(p.initLog, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	cmd := r.command(patient, logFile, "run", "--bundle="+p.bundle, "--pid-file="+pidFile, "--detach", id)
+	if err := unix.Flock(int(out.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return &os.PathError{Op: "lock", Path: p.initLog, Err: err}
+	}
+	cmd := r.command(patient, p.engineLog, "run", "--bundle="+p.bundle, "--detach", id)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -81,7 +83,7 @@ func (r *runsc) start(ctx context.Context, id string, p places, pidFile string) 
 		if patient.Err() != nil {
 			return context.Cause(patient)
 		}
-		return &startFailedError{err: err, log: lastLines(logFile, out.Name())}
+		return &startFailedError{err: err, log: lastLines(p.engineLog, p.initLog)}
 	}
 	return nil
 }
@@ -97,37 +99,50 @@ func raiseFiles(pid int) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil)
 }
 
-// remove ends a sandbox and everything the engine keeps of it. It is no error
-// if there is nothing.
-func (r *runsc) remove(ctx context.Context, id string) error {
-	cmd := r.command(ctx, os.DevNull, "delete", "--force", id)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("engine: delete: %w%s", err, said(stderr.Bytes()))
+// stateFile is where the engine keeps what it knows of a sandbox.
+func (r *runsc) stateFile(id string) string {
+	return filepath.Join(r.root, id+"_sandbox:"+id+".state")
+}
+
+// processes are those of a sandbox's engine that live, its own first and then
+// the one that opens files for it. There are none before it has got so far.
+func (r *runsc) processes(id string) []process {
+	b, err := os.ReadFile(r.stateFile(id))
+	if err != nil {
+		return nil
 	}
-	// Of a start that failed it keeps a lock and a socket.
-	for _, pattern := range []string{id + "_*", "runsc-" + id + ".sock"} {
-		left, err := filepath.Glob(filepath.Join(r.root, pattern))
-		if err != nil {
-			return err
+	var state struct {
+		Gofer   int `json:"goferPid"`
+		Sandbox struct {
+			PID int `json:"pid"`
+		} `json:"sandbox"`
+	}
+	if json.Unmarshal(b, &state) != nil {
+		return nil
+	}
+	var list []process
+	for _, pid := range []int{state.Sandbox.PID, state.Gofer} {
+		if pid <= 0 {
+			continue
 		}
-		for _, path := range left {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		if p, err := findProcess(pid); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// forget removes what the engine keeps of a sandbox whose processes are gone.
+// Its own command for that is not used: it kills by number, and after a crash
+// the number may be another's.
+func (r *runsc) forget(id string) error {
+	state := r.stateFile(id)
+	for _, path := range []string{state, strings.TrimSuffix(state, ".state") + ".lock", filepath.Join(r.root, "runsc-"+id+".sock")} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
-}
-
-// said is what a command had to say, if anything.
-func said(stderr []byte) string {
-	if stderr = bytes.TrimSpace(stderr); len(stderr) == 0 {
-		return ""
-	}
-	return ": " + string(stderr)
 }
 
 // close gives back what the engine keeps for all sandboxes together: a network

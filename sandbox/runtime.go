@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/internal/engine"
+	"github.com/hanzoai/sandbox/internal/volume"
 )
 
 // Config says how a Runtime works. Its zero value is usable.
@@ -37,8 +39,39 @@ type Config struct {
 	// requires, or newer.
 	Runsc string
 
+	// Classes are added to the built-in ones, or replace those of the same
+	// names.
+	Classes []Class
+
+	// MaxLife is the longest that a sandbox may live from its lease or last
+	// resume, whatever it is used for; 0 is 24 hours.
+	MaxLife time.Duration
+	// Idle ends a sandbox that has not been used for so long, and
+	// IdleWatched one in which a terminal is open; 0 is 15 minutes and one
+	// hour, and less than 0 never. A command that runs, and a file or
+	// connection that is open, is a use as long as it lasts; a terminal is
+	// one only when something is typed.
+	Idle, IdleWatched time.Duration
+	// Extend is how much time a lease gets, from then, when the sandbox is
+	// used with less than ExtendBefore left, or less than half of its TTL if
+	// that is shorter; 0 is one hour and 10 minutes. An Extend of less than 0
+	// leaves leases as they are.
+	Extend, ExtendBefore time.Duration
+	// Sweep is how often it is looked for what is idle or lost; 0 is a
+	// minute.
+	Sweep time.Duration
+
+	// Events is told what happens to each sandbox: in order for each, from
+	// several goroutines, and before the call that brought it about returns.
+	// An event whose telling a crash cut short is told once more by the next
+	// Runtime on the Root: the ID with the Generation is what to know it by.
+	// It must not call the Runtime.
+	Events func(Event)
+
 	// Logger takes what cannot be returned to a caller. Nil discards it.
 	Logger *slog.Logger
+
+	step func(string) // for tests: called at each step of a change
 }
 
 // A Runtime leases sandboxes on this machine. It is safe for concurrent use.
@@ -46,12 +79,18 @@ type Config struct {
 // owner.
 type Runtime struct {
 	images  Images
+	classes map[string]Class
+	clocks  clocks
+	events  func(Event)
+	step    func(string)
 	log     *slog.Logger
 	root    string
 	private bool
 	lock    *os.File
 	engine  *runsc
+	volumes *volume.Store
 	bin     string
+	boot    string // of this machine
 
 	ctx   context.Context //nolint:containedctx // the Runtime's own life: what runs ends with it
 	close context.CancelCauseFunc
@@ -73,7 +112,7 @@ func New(cfg Config) (*Runtime, error) {
 		return nil, &Error{Op: "new", Err: err}
 	}
 	r := &Runtime{
-		images: cfg.Images, log: cfg.Logger,
+		images: cfg.Images, log: cfg.Logger, events: cfg.Events, step: cfg.step,
 		sandboxes: map[string]*instance{}, ended: map[string]Owner{},
 	}
 	if r.images == nil {
@@ -86,10 +125,15 @@ func New(cfg Config) (*Runtime, error) {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
+	if r.step == nil {
+		r.step = func(string) {}
+	}
 	r.ctx, r.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // the one context that is nobody's but the Runtime's
 	if err := r.open(&cfg); err != nil {
 		return nil, &Error{Op: "new", Err: errors.Join(err, r.release())}
 	}
+	every := cmp.Or(cfg.Sweep, defaultSweep)
+	r.tasks.Go(func() { r.reap(every) })
 	return r, nil
 }
 
@@ -102,7 +146,16 @@ func checkMachine() error {
 	return nil
 }
 
-func (r *Runtime) open(cfg *Config) error {
+func (r *Runtime) open(cfg *Config) (err error) {
+	if r.classes, err = classTable(cfg.Classes); err != nil {
+		return err
+	}
+	if r.clocks, err = clocksOf(cfg); err != nil {
+		return err
+	}
+	if r.boot, err = bootID(); err != nil {
+		return err
+	}
 	path, name, err := findEngine(cfg)
 	if err != nil {
 		return err
@@ -119,6 +172,9 @@ func (r *Runtime) open(cfg *Config) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
+	}
+	if r.volumes, err = volume.Open(r.folder("volumes")); err != nil {
+		return err
 	}
 	if r.bin, err = installInit(executable, r.folder("bin")); err != nil {
 		return err
@@ -194,12 +250,7 @@ func (r *Runtime) List(context.Context) iter.Seq2[Info, error] {
 }
 
 func (r *Runtime) infos() []Info {
-	r.mu.Lock()
-	list := make([]*instance, 0, len(r.sandboxes))
-	for _, s := range r.sandboxes {
-		list = append(list, s)
-	}
-	r.mu.Unlock()
+	list := r.all()
 	infos := make([]Info, 0, len(list))
 	for _, s := range list {
 		infos = append(infos, s.info())
@@ -231,8 +282,9 @@ func shorten(id string) string {
 	return fmt.Sprintf("%.40q", id)
 }
 
-// Close ends all sandboxes, waits for what it started, and gives back
-// everything. It is no error to close twice.
+// Close ends all sandboxes, parked ones too, waits for what it started, and
+// gives back everything but the volumes of projects. It is no error to close
+// twice.
 func (r *Runtime) Close() error { return r.shut(true) }
 
 // Detach lets go of the sandboxes without ending them: the next New on this
@@ -286,7 +338,7 @@ func (r *Runtime) endAll() error {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if err := s.end(); err != nil && !errors.Is(err, ErrEnded) {
+			if err := s.end(ReasonClosed, false); err != nil && !errors.Is(err, ErrEnded) {
 				mu.Lock()
 				errs = append(errs, err)
 				mu.Unlock()
@@ -308,6 +360,9 @@ func (r *Runtime) release() error {
 	var errs []error
 	if r.engine != nil {
 		errs = append(errs, r.engine.close())
+	}
+	if r.private && r.volumes != nil {
+		errs = append(errs, r.volumes.Close())
 	}
 	if r.private && r.root != "" {
 		errs = append(errs, os.RemoveAll(r.root))

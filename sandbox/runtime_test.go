@@ -163,14 +163,14 @@ func TestTakeOverClearsWhatIsBroken(t *testing.T) {
 	id := strings.Repeat("a1z", 7)
 	dir := filepath.Join(root, "sandboxes", id)
 	is.NoErr(os.MkdirAll(dir, 0o700))
-	is.NoErr(os.WriteFile(filepath.Join(dir, "lease.json"), []byte(`{"id":"`+id+`","status":"running","pid":1,"started":1}`), 0o600))
+	is.NoErr(os.WriteFile(filepath.Join(dir, "lease.json"), []byte(`{"id":"`+id+`","status":"running","engine":[{"pid":1,"started":1}]}`), 0o600))
 	is.NoErr(os.MkdirAll(filepath.Join(root, "sandboxes", strings.Repeat("b", 21)), 0o700))
 	rt := runtimetest.New(t, sandbox.Config{Root: root})
 	entries, err := os.ReadDir(filepath.Join(root, "sandboxes"))
 	is.NoErr(err)
 	is.Equal(len(entries), 0)
 	_, err = rt.Attach(t.Context(), id)
-	is.True(errors.Is(err, sandbox.ErrNotFound))
+	is.True(errors.Is(err, sandbox.ErrEnded))
 }
 
 func TestRootWithALongPath(t *testing.T) {
@@ -196,7 +196,7 @@ func TestRootThatCannotBe(t *testing.T) {
 func TestLeaseEndsByTime(t *testing.T) {
 	is := is.New(t)
 	rt := runtimetest.New(t, sandbox.Config{})
-	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: 1500 * time.Millisecond})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: 1500 * time.Millisecond, Fixed: true})
 	is.NoErr(err)
 	err = sb.Command("sleep", "1000").Run(runtimetest.Context(t, 20*time.Second))
 	e, ok := errors.AsType[*sandbox.ExitError](err)
@@ -460,7 +460,7 @@ func TestDetachEndsCommands(t *testing.T) {
 	end := sleeper(t, sb)
 	is.NoErr(rt.Detach())
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
-	is.True(ok && e.Cause == sandbox.CauseKilled) // its sandbox has not ended
+	is.True(ok && e.Cause == sandbox.CauseServer) // its sandbox has not ended
 	next := runtimetest.New(t, sandbox.Config{Root: root})
 	again, err := next.Attach(t.Context(), sb.ID())
 	is.NoErr(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 )
 
 // A Sandbox is a handle to a leased sandbox. It is cheap, holds nothing open
@@ -29,13 +30,56 @@ func (s *Sandbox) Info(ctx context.Context) (Info, error) { return s.driver.Info
 // error that matches ErrEnded.
 func (s *Sandbox) End(ctx context.Context) error { return s.driver.End(ctx, s.id) }
 
+// Purge ends the lease, as End does, and deletes the volume of its project as
+// well.
+func (s *Sandbox) Purge(ctx context.Context) error {
+	if d, ok := s.driver.(Purger); ok {
+		return d.Purge(ctx, s.id)
+	}
+	return s.missing("purge")
+}
+
+// Pause ends the processes in the sandbox and gives its memory back. What is
+// in the working directory stays, which takes a volume: a Project or a Disk in
+// the Spec. Everything else inside is lost. A paused sandbox has no end, and
+// is not counted against Class.Ceiling. Pausing it twice is no error.
+func (s *Sandbox) Pause(ctx context.Context) error {
+	if d, ok := s.driver.(Pauser); ok {
+		return d.Pause(ctx, s.id)
+	}
+	return s.missing("pause")
+}
+
+// Resume lets a paused sandbox run again, with the same ID and files and a
+// fresh lease of its class's length. A sandbox that runs is left as it is.
+func (s *Sandbox) Resume(ctx context.Context) error {
+	if d, ok := s.driver.(Pauser); ok {
+		return d.Resume(ctx, s.id)
+	}
+	return s.missing("resume")
+}
+
+// Renew makes the lease end no sooner than ttl from now, which 0 makes the
+// length that it was taken for. It never shortens the lease, and never makes
+// it longer than Config.MaxLife. It returns the end.
+func (s *Sandbox) Renew(ctx context.Context, ttl time.Duration) (time.Time, error) {
+	if d, ok := s.driver.(Renewer); ok {
+		return d.Renew(ctx, s.id, ttl)
+	}
+	return time.Time{}, s.missing("renew")
+}
+
+func (s *Sandbox) missing(op string) error {
+	return &Error{Op: op, ID: s.id, Err: errors.ErrUnsupported}
+}
+
 // Ports lists the TCP ports, ascending, that programs inside listen on, by
 // IPv4 or IPv6.
 func (s *Sandbox) Ports(ctx context.Context) ([]int, error) {
 	if d, ok := s.driver.(PortLister); ok {
 		return d.Ports(ctx, s.id)
 	}
-	return nil, &Error{Op: "ports", ID: s.id, Err: errors.ErrUnsupported}
+	return nil, s.missing("ports")
 }
 
 // DialContext connects to a TCP port that a program inside listens on, also
@@ -50,5 +94,5 @@ func (s *Sandbox) DialContext(ctx context.Context, network, address string) (net
 	if d, ok := s.driver.(Dialer); ok {
 		return d.DialContext(ctx, s.id, network, address)
 	}
-	return nil, &Error{Op: "dial", ID: s.id, Err: errors.ErrUnsupported}
+	return nil, s.missing("dial")
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"net"
+	"time"
 )
 
 // A Scope is a Runtime as one owner sees it: the only place where ownership
@@ -54,7 +55,7 @@ func (s *Scope) List(ctx context.Context) iter.Seq2[Info, error] {
 
 // owns reports whether the scope covers what belongs to o.
 func (s *Scope) owns(o Owner) bool {
-	return o.Org == s.owner.Org && (s.owner.Actor == "" || o.Actor == s.owner.Actor)
+	return s.owner.covers(o)
 }
 
 // check returns ErrNotFound unless the sandbox is, or was, the owner's.
@@ -80,6 +81,9 @@ var (
 	_ FileSystem = (*Scope)(nil)
 	_ Dialer     = (*Scope)(nil)
 	_ PortLister = (*Scope)(nil)
+	_ Pauser     = (*Scope)(nil)
+	_ Renewer    = (*Scope)(nil)
+	_ Purger     = (*Scope)(nil)
 )
 
 // Info implements Driver.
@@ -120,6 +124,38 @@ func (s *Scope) End(ctx context.Context, id string) error {
 		return err
 	}
 	return s.runtime.End(ctx, id)
+}
+
+// Purge implements Purger.
+func (s *Scope) Purge(ctx context.Context, id string) error {
+	if err := s.check("purge", id); err != nil {
+		return err
+	}
+	return s.runtime.Purge(ctx, id)
+}
+
+// Pause implements Pauser.
+func (s *Scope) Pause(ctx context.Context, id string) error {
+	if err := s.check("pause", id); err != nil {
+		return err
+	}
+	return s.runtime.Pause(ctx, id)
+}
+
+// Resume implements Pauser.
+func (s *Scope) Resume(ctx context.Context, id string) error {
+	if err := s.check("resume", id); err != nil {
+		return err
+	}
+	return s.runtime.Resume(ctx, id)
+}
+
+// Renew implements Renewer.
+func (s *Scope) Renew(ctx context.Context, id string, ttl time.Duration) (time.Time, error) {
+	if err := s.check("renew", id); err != nil {
+		return time.Time{}, err
+	}
+	return s.runtime.Renew(ctx, id, ttl)
 }
 
 // Stat implements FileSystem.

@@ -17,6 +17,8 @@ const (
 	CauseMemory  Cause = "out-of-memory" // it was the biggest when the sandbox had no memory left
 	CauseEnded   Cause = "lease-ended"   // its sandbox ended, by End, by Close or by time
 	CauseLost    Cause = "sandbox-lost"  // its sandbox's engine died
+	CausePaused  Cause = "paused"        // its sandbox was paused
+	CauseServer  Cause = "server-lost"   // the Runtime that it was run by went away; the sandbox goes on
 )
 
 // An ExitStatus is how a program ended.
@@ -45,6 +47,10 @@ func (s ExitStatus) String() string {
 		return "sandbox has ended"
 	case CauseLost:
 		return "sandbox lost"
+	case CausePaused:
+		return "sandbox was paused"
+	case CauseServer:
+		return "server lost"
 	}
 	return string(s.Cause)
 }

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The sandbox's own user.
@@ -82,6 +84,19 @@ func checkEnv(env []string) error {
 		if i := strings.IndexByte(kv, '='); i <= 0 {
 			return invalid("environment entry %.40q is not KEY=value", kv)
 		}
+	}
+	return nil
+}
+
+// maxName bounds names that callers choose.
+const maxName = 128
+
+func checkName(what, name string) error {
+	if len(name) > maxName {
+		return invalid("%s of %d bytes: at most %d", what, len(name), maxName)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return invalid("%s %.40q: want UTF-8 without control characters", what, name)
 	}
 	return nil
 }

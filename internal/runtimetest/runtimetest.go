@@ -4,13 +4,12 @@ package runtimetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -115,13 +114,25 @@ func Executable(t testing.TB) string {
 // SignalEngine signals the engine of a sandbox under root from outside, as the
 // kernel or an operator might.
 func SignalEngine(root, id string, sig syscall.Signal) error {
-	b, err := os.ReadFile(filepath.Join(root, "sandboxes", id, "pid"))
-	if err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	pid, err := EnginePID(root, id)
 	if err != nil {
 		return err
 	}
 	return syscall.Kill(pid, sig)
+}
+
+// EnginePID is the number of the engine's own process.
+func EnginePID(root, id string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(root, "sandboxes", id, "lease.json"))
+	if err != nil {
+		return 0, err
+	}
+	var row struct{ Engine []struct{ PID int } }
+	if err := json.Unmarshal(b, &row); err != nil {
+		return 0, err
+	}
+	if len(row.Engine) == 0 {
+		return 0, errors.New("no engine")
+	}
+	return row.Engine[0].PID, nil
 }

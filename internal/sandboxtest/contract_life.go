@@ -171,7 +171,7 @@ func (c Contract) endOpen(t *testing.T) {
 func (c Contract) endByTime(t *testing.T) {
 	is := is.New(t)
 	spec := c.Spec
-	spec.TTL = 2 * time.Second
+	spec.TTL, spec.Fixed = 2*time.Second, true // a command that runs does not lengthen it
 	sb, err := c.Sandboxes.Lease(bounded(t), spec)
 	is.NoErr(err)
 	info, err := sb.Info(bounded(t))

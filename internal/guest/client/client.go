@@ -12,6 +12,8 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode"
@@ -199,6 +201,11 @@ func (c *Client) Ports(ctx context.Context) ([]uint16, error) {
 type Watch struct {
 	call *call
 	lost chan struct{}
+
+	moving sync.Mutex
+	asked  uint64        // how many new ends the init has been told
+	taken  atomic.Uint64 // how many it has taken
+	took   chan struct{} // it has taken one
 }
 
 // Watch tells the init when the sandbox ends, and that it ends orphan after
@@ -216,7 +223,7 @@ func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration)
 		l.Close()
 		return nil, err
 	}
-	w := &Watch{call: l, lost: make(chan struct{})}
+	w := &Watch{call: l, lost: make(chan struct{}), took: make(chan struct{}, 1)}
 	go w.listen()
 	return w, nil
 }
@@ -224,10 +231,41 @@ func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration)
 func (w *Watch) listen() {
 	defer close(w.lost)
 	for {
-		if _, _, err := w.call.in.Next(); err != nil {
+		kind, _, err := w.call.in.Next()
+		if err != nil {
 			return
 		}
+		if kind != wire.KindOK {
+			continue
+		}
+		w.taken.Add(1)
+		select {
+		case w.took <- struct{}{}:
+		default:
+		}
 	}
+}
+
+// Move moves the end of the sandbox and returns when the init has taken it. An
+// init that has begun to end the sandbox does not.
+func (w *Watch) Move(ctx context.Context, end time.Time) error {
+	w.moving.Lock()
+	defer w.moving.Unlock()
+	r := wire.Request{Op: wire.OpWatch, Deadline: end}
+	w.asked++
+	if _, err := w.call.Write(wire.AppendFrame(nil, wire.KindRequest, r.Append(nil))); err != nil {
+		return w.call.failure(err)
+	}
+	for w.taken.Load() < w.asked { // there may be answers to some that were given up
+		select {
+		case <-w.took:
+		case <-w.lost:
+			return ErrLost
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // Lost is closed when the init is gone or the Watch closed.
@@ -241,8 +279,18 @@ func (w *Watch) Close() error {
 }
 
 // DialPort connects to a TCP port on the sandbox's loopback interface. The
-// connection outlives ctx.
-func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+// connection outlives ctx. When it is closed, or if there is none, closed is
+// called.
+func (c *Client) DialPort(ctx context.Context, port uint16, closed func()) (net.Conn, error) {
+	l, err := c.dialPort(ctx, port)
+	if err != nil {
+		closed()
+		return nil, err
+	}
+	return &portConn{Conn: l.Conn, ahead: l.in.Buffered(), port: port, closed: sync.OnceFunc(closed)}, nil
+}
+
+func (c *Client) dialPort(ctx context.Context, port uint16) (*call, error) {
 	l, err := c.start(ctx, &wire.Request{Op: wire.OpDial, Port: port})
 	if err != nil {
 		return nil, err
@@ -255,14 +303,20 @@ func (c *Client) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 		l.Close()
 		return nil, err
 	}
-	return &portConn{Conn: l.Conn, ahead: l.in.Buffered(), port: port}, nil
+	return l, nil
 }
 
 // portConn returns first what came together with the init's answer.
 type portConn struct {
 	net.Conn
-	ahead []byte
-	port  uint16
+	ahead  []byte
+	port   uint16
+	closed func()
+}
+
+func (p *portConn) Close() error {
+	p.closed()
+	return p.Conn.Close()
 }
 
 func (p *portConn) Read(b []byte) (int, error) {

@@ -46,7 +46,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return err
 	},
 	"open": func(ctx context.Context, c *client.Client) error {
-		f, err := c.Open(ctx, "/f")
+		f, err := c.Open(ctx, "/f", nothing)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return w.Close()
 	},
 	"dial": func(ctx context.Context, c *client.Client) error {
-		conn, err := c.DialPort(ctx, 80)
+		conn, err := c.DialPort(ctx, 80, nothing)
 		if err != nil {
 			return err
 		}
@@ -336,3 +336,6 @@ func TestPorts(t *testing.T) {
 	_, err = c.Ports(within(t, patience))
 	is.True(err != nil)
 }
+
+// nothing is what most tests do when something is closed.
+func nothing() {}

@@ -73,7 +73,7 @@ func TestNameIsTheCallers(t *testing.T) {
 	info, err := c.Stat(within(t, patience), "/dir/f")
 	is.NoErr(err)
 	is.Equal(info.Name(), "f")
-	f, err := c.Open(within(t, patience), "/dir/f")
+	f, err := c.Open(within(t, patience), "/dir/f", nothing)
 	is.NoErr(err)
 	defer f.Close()
 	info, err = f.Stat()
@@ -114,7 +114,7 @@ func file(t *testing.T, content string, sizes ...int) *client.Client {
 
 func open(t *testing.T, c *client.Client) fs.File {
 	t.Helper()
-	f, err := c.Open(within(t, patience), "/dir/f")
+	f, err := c.Open(within(t, patience), "/dir/f", nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestReadEndsWithContext(t *testing.T) {
 	})
 	cause := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	f, err := c.Open(ctx, "/f")
+	f, err := c.Open(ctx, "/f", nothing)
 	is.NoErr(err)
 	defer f.Close()
 	_, err = io.ReadFull(f, make([]byte, 5))

@@ -12,17 +12,20 @@ import (
 )
 
 // Open opens a regular file, which is also an io.Seeker, or a directory.
-// Reading ends with ctx.
-func (c *Client) Open(ctx context.Context, path string) (fs.File, error) {
+// Reading ends with ctx. When nothing is open any more, or is not at all,
+// closed is called.
+func (c *Client) Open(ctx context.Context, path string, closed func()) (fs.File, error) {
 	l, i, err := c.open(ctx, path, 0)
 	if err != nil {
+		closed()
 		return nil, err
 	}
 	if i.IsDir() {
+		closed()
 		l.Close()
 		return &dir{client: c, ctx: ctx, path: path, info: i}, nil
 	}
-	return &file{client: c, ctx: ctx, call: l, path: path, info: i}, nil
+	return &file{client: c, ctx: ctx, call: l, path: path, info: i, closed: closed}, nil
 }
 
 func (c *Client) open(ctx context.Context, path string, offset int64) (*call, info, error) {
@@ -49,6 +52,7 @@ type file struct {
 	ctx    context.Context //nolint:containedctx // as for FS: an fs.File has no place for one
 	path   string
 	info   info
+	closed func()
 
 	call *call  // nil after a Seek: the next Read opens the file there
 	pos  int64  // of the next byte for the caller
@@ -167,6 +171,7 @@ func (f *file) Close() error {
 		return &fs.PathError{Op: "close", Path: f.path, Err: fs.ErrClosed}
 	}
 	f.rest, f.err = nil, &fs.PathError{Op: "read", Path: f.path, Err: fs.ErrClosed}
+	f.closed()
 	if f.call == nil {
 		return nil
 	}

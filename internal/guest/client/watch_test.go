@@ -127,7 +127,7 @@ func TestDialThatComesTooLate(t *testing.T) {
 		g.send(wire.KindOK, "")
 		g.wait()
 	})
-	_, err := cutAfterReply(c, func() { cancel(cause) }).DialPort(ctx, 80)
+	_, err := cutAfterReply(c, func() { cancel(cause) }).DialPort(ctx, 80, nothing)
 	is.True(errors.Is(err, cause))
 }
 
@@ -144,7 +144,7 @@ func TestDialPort(t *testing.T) {
 		g.raw(said)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	conn, err := c.DialPort(ctx, 8080)
+	conn, err := c.DialPort(ctx, 8080, nothing)
 	is.NoErr(err)
 	defer conn.Close()
 	is.Equal((<-asked).Port, uint16(8080))
@@ -164,7 +164,7 @@ func TestDialPortRefused(t *testing.T) {
 		g.request()
 		g.fail(wire.Error{Errno: syscall.ECONNREFUSED})
 	})
-	_, err := c.DialPort(within(t, patience), 1)
+	_, err := c.DialPort(within(t, patience), 1, nothing)
 	e, ok := errors.AsType[*wire.Error](err)
 	is.True(ok)
 	is.Equal(e.Errno, syscall.ECONNREFUSED)

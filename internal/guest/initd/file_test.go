@@ -76,7 +76,7 @@ func TestFilesAsUser(t *testing.T) {
 		return c.Write(ctx(t), dir+"/"+name, strings.NewReader("text"), 0o644)
 	}
 	get := func(name string) error {
-		f, err := c.Open(ctx(t), dir+"/"+name)
+		f, err := c.Open(ctx(t), dir+"/"+name, nothing)
 		if err == nil {
 			f.Close()
 		}
@@ -157,7 +157,7 @@ func TestReadFile(t *testing.T) {
 	for _, size := range []int{0, 1, chunk, wire.MaxData, 3*wire.MaxData + 1} {
 		want := strings.Repeat("0123456789abcdef", size/16+1)[:size]
 		is.NoErr(os.WriteFile(dir+"/f", []byte(want), 0o644))
-		f, err := c.Open(ctx(t), dir+"/f")
+		f, err := c.Open(ctx(t), dir+"/f", nothing)
 		is.NoErr(err)
 		got, err := io.ReadAll(f)
 		is.NoErr(err)
@@ -188,11 +188,11 @@ func TestOpenOther(t *testing.T) {
 	is.NoErr(syscall.Mkfifo(dir+"/pipe", 0o666))
 	is.NoErr(os.Chmod(dir+"/pipe", 0o666))
 	for _, path := range []string{dir + "/pipe", "/dev/zero", "/dev/tty", dir + "/missing"} {
-		_, err := c.Open(ctx(t), path)
+		_, err := c.Open(ctx(t), path, nothing)
 		is.True(err != nil)
 		is.True(!errors.Is(err, context.DeadlineExceeded))
 	}
-	f, err := c.Open(ctx(t), dir)
+	f, err := c.Open(ctx(t), dir, nothing)
 	is.NoErr(err)
 	defer f.Close()
 	_, isDir := f.(fs.ReadDirFile)
@@ -264,3 +264,6 @@ func TestWatch(t *testing.T) {
 	h.Close()
 	waitFor(t, lit) // its Runtime is gone
 }
+
+// nothing is what these tests do when a file is closed.
+func nothing() {}

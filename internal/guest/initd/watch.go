@@ -12,6 +12,7 @@ import (
 // do it.
 type fuse struct {
 	mu       sync.Mutex
+	end      time.Time
 	deadline *time.Timer
 	orphan   *time.Timer
 	watchers int
@@ -33,8 +34,19 @@ func (f *fuse) set(end time.Time) {
 		f.deadline.Stop()
 		f.deadline = nil
 	}
+	f.end = end
 	if !end.IsZero() {
-		f.deadline = time.AfterFunc(time.Until(end), burn)
+		f.deadline = time.AfterFunc(time.Until(end), f.reach)
+	}
+}
+
+// reach ends the sandbox unless its end has been moved since the timer fired:
+// whoever was told that it was moved can rely on it.
+func (f *fuse) reach() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.end.IsZero() && !time.Now().Before(f.end) {
+		burn()
 	}
 }
 

@@ -1,0 +1,78 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hanzoai/sandbox/internal/guest/client"
+)
+
+// A life is one engine of a sandbox, from its start to its end. A sandbox that
+// was paused and resumed has had several.
+type life struct {
+	client *client.Client
+	watch  *client.Watch
+
+	gone chan struct{} // closed when the engine is no more
+	why  error         // ErrEnded, ErrLost, errParked or errDetached; valid once gone is closed
+}
+
+func newLife(socket string) *life {
+	return &life{
+		gone: make(chan struct{}),
+		client: &client.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+			return dialSocket(ctx, socket)
+		}},
+	}
+}
+
+// fateWait is how long a broken connection waits to learn what broke it. The
+// watch breaks at the same moment.
+const fateWait = time.Second
+
+// fate says what a lost connection means: that the sandbox has ended, was
+// paused, or is lost. Any other error it returns as it is.
+func (l *life) fate(err error) error {
+	if !errors.Is(err, client.ErrLost) {
+		return err
+	}
+	select {
+	case <-l.gone:
+		return l.why
+	case <-time.After(fateWait):
+		return err
+	}
+}
+
+// dialSocket connects to a unix socket, also one whose path is too long for an
+// address.
+func dialSocket(ctx context.Context, path string) (net.Conn, error) {
+	if len(path) >= len(unix.RawSockaddrUnix{}.Path) {
+		dir, err := os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		path = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
+	}
+	var d net.Dialer
+	for {
+		c, err := d.DialContext(ctx, "unix", path)
+		if !errors.Is(err, unix.EAGAIN) {
+			return c, err
+		}
+		// Its backlog is full: wait for the init to accept.
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

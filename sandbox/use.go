@@ -1,0 +1,209 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A use is something under way in a sandbox that keeps it from being idle: a
+// command, a file that is open, a connection.
+type use struct {
+	*instance
+	*life
+	done func() // ends the use; may be called again
+}
+
+// use enters a use of a sandbox that runs.
+func (r *Runtime) use(op, id string) (use, error) {
+	s, err := r.find(op, id)
+	if err != nil {
+		return use{}, err
+	}
+	l, err := s.enterUse(&s.uses)
+	if err != nil {
+		return use{}, &Error{Op: op, ID: id, Err: err}
+	}
+	return use{instance: s, life: l, done: sync.OnceFunc(func() { s.leaveUse(&s.uses) })}, nil
+}
+
+// watching is a use by somebody who may only be looking on: it keeps the
+// sandbox for longer than nothing, but not for as long as it lasts.
+func (r *Runtime) watching(op, id string) (use, error) {
+	u, err := r.use(op, id)
+	if err != nil {
+		return use{}, err
+	}
+	defer u.done()
+	s := u.instance
+	if _, err := s.enterUse(&s.watched); err != nil {
+		return use{}, &Error{Op: op, ID: id, Err: err}
+	}
+	return use{instance: s, life: u.life, done: sync.OnceFunc(func() { s.leaveUse(&s.watched) })}, nil
+}
+
+func (s *instance) enterUse(count *int) (*life, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	*count++
+	s.touch(time.Now())
+	return s.life, nil
+}
+
+// usable says why the sandbox cannot be used now. The caller holds s.mu.
+func (s *instance) usable() error {
+	switch {
+	case s.leaving != nil:
+		return s.leaving
+	case s.row.Status == StatusError:
+		return ErrLost
+	case s.row.Status != StatusRunning:
+		return notNow(s.id, s.row.Status)
+	}
+	return nil
+}
+
+func (s *instance) leaveUse(count *int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*count--
+	s.touch(time.Now())
+}
+
+// The stamps are files whose times tell a later Runtime when the sandbox was
+// last used and watched: to set one costs a system call, to write the row a
+// hundred.
+const (
+	usedStamp      = "used"
+	connectedStamp = "connected"
+)
+
+// stampEvery is how exact the stamps are.
+const stampEvery = time.Second
+
+// touch notes that the sandbox is used now, and has its lease lengthened if
+// that is due. The caller holds s.mu.
+func (s *instance) touch(now time.Time) {
+	s.row.Used = later(s.row.Used, now)
+	if s.watched > 0 {
+		s.row.Connected = later(s.row.Connected, now)
+	}
+	if now.Sub(s.stamped) >= stampEvery {
+		s.stamped = now
+		s.stamp()
+	}
+	st := s.standingLocked()
+	if _, due := s.runtime.clocks.extension(&st, now); due && s.renewing.TryLock() {
+		// Whoever watches over the sandbox, which runs, is a task too: Close
+		// waits already.
+		s.runtime.tasks.Go(func() {
+			defer s.renewing.Unlock()
+			s.extend(time.Now())
+		})
+	}
+}
+
+// seen notes that a terminal is still open. The caller holds s.mu.
+func (s *instance) seen(now time.Time) {
+	if s.watched > 0 {
+		s.row.Connected = later(s.row.Connected, now)
+		s.stamp()
+	}
+}
+
+func (s *instance) stamp() {
+	s.setStamp(usedStamp, s.row.Used)
+	if !s.row.Connected.IsZero() {
+		s.setStamp(connectedStamp, s.row.Connected)
+	}
+}
+
+func (s *instance) setStamp(name string, t time.Time) {
+	path := filepath.Join(s.dir, name)
+	ts, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return
+	}
+	times := []unix.Timespec{ts, ts}
+	if unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT {
+		return
+	}
+	// A sandbox that has ended has no folder to put it in.
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		f.Close()
+		unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW)
+	}
+}
+
+// readStamps takes over what an earlier Runtime noted.
+func (s *instance) readStamps() {
+	if info, err := os.Lstat(filepath.Join(s.dir, usedStamp)); err == nil {
+		s.row.Used = later(s.row.Used, info.ModTime())
+	}
+	if info, err := os.Lstat(filepath.Join(s.dir, connectedStamp)); err == nil {
+		s.row.Connected = later(s.row.Connected, info.ModTime())
+	}
+}
+
+func (s *instance) standing() standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.standingLocked()
+}
+
+func (s *instance) standingLocked() standing {
+	return standing{
+		status: s.row.Status, created: s.row.Created, expires: s.row.Expires,
+		used: s.row.Used, connected: s.row.Connected, ttl: s.row.TTL, fixed: s.row.Fixed,
+		uses: s.uses, watchers: s.watched,
+	}
+}
+
+// extendInUse lengthens the lease if it is in use and nears its end.
+func (s *instance) extendInUse(now time.Time) {
+	if st := s.standing(); st.uses == 0 {
+		return
+	}
+	s.renewing.Lock()
+	defer s.renewing.Unlock()
+	s.extend(now)
+}
+
+// extend lengthens the lease if that is due. The caller holds s.renewing.
+func (s *instance) extend(now time.Time) {
+	st := s.standing()
+	end, due := s.runtime.clocks.extension(&st, now)
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.runtime.ctx, renewTimeout)
+	defer cancel()
+	if err := s.moveEnd(ctx, end); err != nil {
+		s.runtime.log.Warn("extend a lease in use", "id", s.id, "error", err)
+	}
+}
+
+// typing is what comes from a terminal: that is a use, while the terminal by
+// itself is not.
+type typing struct {
+	io.Reader
+	sandbox *instance
+}
+
+func (t *typing) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if n > 0 {
+		t.sandbox.mu.Lock()
+		t.sandbox.touch(time.Now())
+		t.sandbox.mu.Unlock()
+	}
+	return n, err
+}

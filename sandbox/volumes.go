@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"context"
+
+	"github.com/hanzoai/sandbox/internal/volume"
+)
+
+// volumeName names the volume that a sandbox keeps its files on: its
+// project's, or, if it is to have a disk, one of its own.
+func volumeName(info *Info, disk bool) string {
+	switch {
+	case info.Project != "":
+		return volume.Name(info.Owner.Org, info.Project)
+	case disk:
+		return "disk-" + info.ID
+	}
+	return ""
+}
+
+// mount makes the sandbox's volume ready and returns the folder of its files;
+// "" without a volume. The caller holds s.moving.
+func (s *instance) mount(ctx context.Context) (string, error) {
+	if s.row.Volume == "" {
+		return "", nil
+	}
+	c := s.class()
+	size := c.Disk
+	if s.row.Project != "" {
+		size = c.Volume
+	}
+	s.holds = true
+	return s.runtime.volumes.Mount(ctx, s.row.Volume, size, defaultUID, defaultUID)
+}
+
+// unmount gives the volume back. The caller holds s.moving.
+func (s *instance) unmount(ctx context.Context) error {
+	if !s.holds {
+		return nil
+	}
+	stats, err := s.runtime.volumes.Unmount(ctx, s.row.Volume)
+	if err != nil {
+		return err
+	}
+	s.holds = false
+	s.flushed = stats.Flush
+	return nil
+}
+
+// removeVolume deletes a volume that is to go with the sandbox.
+func (s *instance) removeVolume(ctx context.Context) error {
+	if s.row.Volume == "" || s.row.Project != "" && !s.row.Purge {
+		return nil
+	}
+	return s.runtime.volumes.Remove(ctx, s.row.Volume)
+}
