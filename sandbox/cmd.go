@@ -127,6 +127,10 @@ func cutShort(ctx context.Context, cause Cause) error {
 		return ErrEnded
 	case CauseLost:
 		return ErrLost
+	case CausePaused:
+		return errParked
+	case CauseServer:
+		return errDetached
 	default: // the program's own end
 		return nil
 	}

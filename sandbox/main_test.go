@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 		_, err := sandbox.New(sandbox.Config{})
 		fmt.Println(err)
 		return
+	case os.Getenv(crashRoot) != "":
+		crash()
+		return
 	case os.Getenv(holdLease) != "":
 		hold()
 	}

@@ -3,6 +3,7 @@
 package runtimetest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -119,6 +121,34 @@ func SignalEngine(root, id string, sig syscall.Signal) error {
 		return err
 	}
 	return syscall.Kill(pid, sig)
+}
+
+// Alive reports whether a process runs, or could.
+func Alive(pid int) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	state := b[bytes.LastIndexByte(b, ')')+1:]
+	return !bytes.HasPrefix(state, []byte(" Z")) && !bytes.HasPrefix(state, []byte(" X"))
+}
+
+// EditRow changes what is kept of a sandbox on disk.
+func EditRow(root, id string, edit func(row map[string]any)) error {
+	path := filepath.Join(root, "sandboxes", id, "lease.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	row := map[string]any{}
+	if err := json.Unmarshal(b, &row); err != nil {
+		return err
+	}
+	edit(row)
+	if b, err = json.Marshal(row); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }
 
 // EnginePID is the number of the engine's own process.
