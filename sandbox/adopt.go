@@ -55,7 +55,6 @@ func (r *Runtime) found(id string) *instance {
 		row.Info = Info{ID: id, Status: StatusPending}
 	}
 	s := r.instance(row)
-	s.holds = s.row.Volume != ""
 	s.readStamps()
 	return s
 }

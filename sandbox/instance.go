@@ -23,7 +23,6 @@ type instance struct {
 	// others wait their turn. It is taken before Runtime.mu and mu.
 	moving sync.Mutex
 	ended  bool // nothing of it is left
-	holds  bool // its volume is mounted, by it
 
 	removed chan struct{} // closed when ended is set
 

@@ -201,11 +201,35 @@ func (r *Runtime) admit(s *instance) error {
 	return nil
 }
 
-// claims describes a sandbox and says whether its project is taken by it.
+// claims describes a sandbox and says whether its project is taken by it. One
+// that is lost lets go of it: its files are for whoever comes next.
 func (s *instance) claims() (Info, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.row.Info, s.row.Status != StatusError || s.life != nil
+	return s.row.Info, s.row.Status != StatusError || s.life != nil || s.row.Next == StatusParked
+}
+
+// mayPark makes a sandbox that is lost, or half paused, one that is to be
+// parked, if there are files to keep and its project is not another's by now.
+func (r *Runtime) mayPark(s *instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.sandboxes {
+		if other == s || s.row.Project == "" || other.owner.Org != s.owner.Org {
+			continue
+		}
+		if info, holds := other.claims(); holds && info.Project == s.row.Project {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := s.row.Status == StatusError || s.row.Next == StatusParked
+	if !lost || s.row.Volume == "" || s.row.Next == statusEnded {
+		return false
+	}
+	s.row.Next = StatusParked
+	return true
 }
 
 func inTheWay(other *Info) error {

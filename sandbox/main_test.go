@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 	case os.Getenv(crashRoot) != "":
 		crash()
 		return
+	case os.Getenv(loadRoot) != "":
+		load()
 	case os.Getenv(holdLease) != "":
 		hold()
 	}

@@ -80,18 +80,13 @@ var errNothingToSave = errors.New("no files that outlive the engine")
 func (s *instance) salvage() error {
 	s.moving.Lock()
 	defer s.moving.Unlock()
-	s.mu.Lock()
-	lost := s.row.Status == StatusError || s.row.Next == StatusParked
-	if !lost || s.row.Volume == "" || s.row.Next == statusEnded {
-		s.mu.Unlock()
-		return errNothingToSave
-	}
 	reason := Reason("")
-	if s.row.Status == StatusError {
+	if s.status() == StatusError {
 		reason = ReasonLost
 	}
-	s.row.Next = StatusParked
-	s.mu.Unlock()
+	if !s.runtime.mayPark(s) {
+		return errNothingToSave
+	}
 	if err := s.write(false); err != nil {
 		return err
 	}

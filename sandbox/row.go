@@ -30,6 +30,8 @@ type row struct {
 	Generation uint64  `json:"generation,omitempty"` // of the latest event
 	Events     []Event `json:"events,omitempty"`     // that are still to be told
 
+	Mounted bool `json:"mounted,omitempty"` // it has its volume mounted, or is about to
+
 	Engine []process `json:"engine,omitempty"` // its processes, the sandbox's own first
 	Boot   string    `json:"boot,omitempty"`   // the machine's run that they belong to
 	// Init and Root are the folders of the init's executable and of the

@@ -29,22 +29,30 @@ func (s *instance) mount(ctx context.Context) (string, error) {
 	if s.row.Project != "" {
 		size = c.Volume
 	}
-	s.holds = true
+	s.mu.Lock()
+	s.row.Mounted = true // which the next Runtime has to know also if this one gets no further
+	s.mu.Unlock()
+	if err := s.write(false); err != nil {
+		return "", err
+	}
 	return s.runtime.volumes.Mount(ctx, s.row.Volume, size, defaultUID, defaultUID)
 }
 
-// unmount gives the volume back. The caller holds s.moving.
+// unmount gives the volume back, and says so in the row before anybody else can
+// have it. The caller holds s.moving.
 func (s *instance) unmount(ctx context.Context) error {
-	if !s.holds {
+	if !s.row.Mounted {
 		return nil
 	}
 	stats, err := s.runtime.volumes.Unmount(ctx, s.row.Volume)
 	if err != nil {
 		return err
 	}
-	s.holds = false
 	s.flushed = stats.Flush
-	return nil
+	s.mu.Lock()
+	s.row.Mounted = false
+	s.mu.Unlock()
+	return s.write(false)
 }
 
 // removeVolume deletes a volume that is to go with the sandbox.

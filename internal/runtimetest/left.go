@@ -31,6 +31,15 @@ func Snapshot() State {
 	}
 }
 
+// Heap is how much memory this process has reachable, in bytes.
+func Heap() int {
+	runtime.GC()
+	runtime.GC() // what finalizers let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
 // settle is how long what has been told to end may take to be gone.
 const settle = 5 * time.Second
 
