@@ -17,7 +17,7 @@ const (
 	// adoptTimeout is how long a sandbox that lives may take to answer a new
 	// Runtime. One that does not has been stopped from outside, or broken
 	// from inside, and counts as lost.
-	adoptTimeout = 10 * time.Second
+	adoptTimeout = 5 * time.Second
 )
 
 // adopt takes over the sandboxes of an earlier Runtime, finishes what it had

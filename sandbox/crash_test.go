@@ -301,3 +301,52 @@ func TestTakeOverKeepsTheClocks(t *testing.T) {
 	_, err = again.Info(t.Context())
 	is.True(errors.Is(err, sandbox.ErrEnded))
 }
+
+// TestInitEndsTheLeaseAlone has nobody come back for a sandbox.
+func TestInitEndsTheLeaseAlone(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: 2 * time.Second, Fixed: true})
+	is.NoErr(err)
+	info, err := sb.Info(t.Context())
+	is.NoErr(err)
+	pid, err := runtimetest.EnginePID(root, sb.ID())
+	is.NoErr(err)
+	is.NoErr(rt.Detach())
+	is.True(runtimetest.Alive(pid))
+	for runtimetest.Alive(pid) && time.Since(info.Expires) < 10*time.Second {
+		<-time.After(10 * time.Millisecond)
+	}
+	is.True(!runtimetest.Alive(pid))
+	is.True(!time.Now().Before(info.Expires)) // at its time, not before
+	next := runtimetest.New(t, sandbox.Config{Root: root})
+	_, err = next.Attach(t.Context(), sb.ID())
+	is.True(errors.Is(err, sandbox.ErrEnded))
+}
+
+// TestTakeOverOfStoppedEngines finds sandboxes that live and do not answer.
+func TestTakeOverOfStoppedEngines(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	kept, err := rt.Lease(t.Context(), sandbox.Spec{Disk: true})
+	is.NoErr(err)
+	writeFile(t, kept, "f", "kept")
+	plain, err := rt.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	is.NoErr(rt.Detach())
+	for _, sb := range []*sandbox.Sandbox{kept, plain} {
+		is.NoErr(runtimetest.SignalEngine(root, sb.ID(), syscall.SIGSTOP))
+	}
+	start := time.Now()
+	next := runtimetest.New(t, sandbox.Config{Root: root})
+	is.True(time.Since(start) < 8*time.Second) // one wait for both
+	again, err := next.Attach(t.Context(), kept.ID())
+	is.NoErr(err)
+	is.Equal(statusOf(t, again), sandbox.StatusParked)
+	is.NoErr(again.Resume(t.Context()))
+	is.Equal(readFile(t, again, "f"), "kept")
+	_, err = next.Attach(t.Context(), plain.ID())
+	is.True(errors.Is(err, sandbox.ErrEnded))
+}
