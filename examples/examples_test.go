@@ -67,3 +67,20 @@ func TestTerminal(t *testing.T) {
 	out := run(t, "terminal", "stty size; tty; exit\n")
 	is.True(strings.Contains(out, "24 80\r\n/dev/pts/0\r\n"))
 }
+
+func TestProjects(t *testing.T) {
+	is := is.New(t)
+	is.Equal(run(t, "projects", ""), strings.TrimLeft(`
+event 1 leased
+event 2 running
+event 3 paused
+event 4 resumed
+the same sandbox: true
+a second one: true
+event 5 ended
+event 1 leased
+event 2 running
+a new sandbox: true <h1>draft</h1>
+event 3 ended
+`, "\n"))
+}
