@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,10 +18,10 @@ const (
 	socketName  = "init"
 )
 
-// Sizes of the memory file systems inside. They count as the sandbox's memory.
+// Sizes of the memory file systems inside, for which they count: a part of the
+// sandbox's memory, and a little.
 const (
-	tmpSize = 512 << 20
-	shmSize = 256 << 20
+	shmPart = 16
 	runSize = 1 << 20
 )
 
@@ -31,7 +30,7 @@ type places struct {
 	dir    string // the sandbox's own folder
 	bin    string // has the executable that is the init
 	bundle string // has config.json
-	data   string // is the workdir
+	disk   string // has a folder for each scratch
 	socket string // has the init's socket
 }
 
@@ -39,19 +38,25 @@ func placesOf(dir, bin string) places {
 	return places{
 		dir: dir, bin: bin,
 		bundle: filepath.Join(dir, "bundle"),
-		data:   filepath.Join(dir, "data"),
+		disk:   filepath.Join(dir, "disk"),
 		socket: filepath.Join(dir, "sock"),
 	}
 }
 
-// bundleSpec is the OCI runtime configuration of a sandbox. It does no I/O.
-func bundleSpec(p places, image *Image, c class) *specs.Spec {
+// bundleSpec is the OCI runtime configuration of a sandbox that may use so much
+// memory, and disk for its workdir. It does no I/O.
+func bundleSpec(p places, image *Image, c class, memory, disk int64) *specs.Spec {
+	mounts, hints := append(systemMounts(memory), ownMounts(p, image)...), map[string]string{}
+	for _, s := range scratches(c, disk) {
+		mounts = append(mounts, s.mount(p))
+		s.hint(hints, p)
+	}
 	return &specs.Spec{
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: image.Root, Readonly: true},
 		Hostname: userName,
 		Process:  initProcess(),
-		Mounts:   append(systemMounts(), ownMounts(p, image, c)...),
+		Mounts:   mounts,
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace},
@@ -62,6 +67,7 @@ func bundleSpec(p places, image *Image, c class) *specs.Spec {
 				{Type: specs.CgroupNamespace},
 			},
 		},
+		Annotations: hints,
 	}
 }
 
@@ -78,37 +84,33 @@ func initProcess() *specs.Process {
 	}
 }
 
-func systemMounts() []specs.Mount {
+func systemMounts(memory int64) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc"},
 		{Destination: "/dev", Type: "tmpfs"},
 		{Destination: "/dev/pts", Type: "devpts"},
-		tmpfs("/dev/shm", shmSize, "mode=1777"),
+		tmpfs("/dev/shm", memory/shmPart, "mode=1777"),
 		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
 		{Destination: "/sys/fs/cgroup", Type: "cgroup"},
 		tmpfs("/run", runSize, "mode=0755"),
-		tmpfs("/tmp", tmpSize, "mode=1777"),
-		tmpfs("/var/tmp", tmpSize, "mode=1777"),
-		tmpfs(homeDir, tmpSize, "mode=0755", "uid="+strconv.Itoa(defaultUID), "gid="+strconv.Itoa(defaultUID)),
 	}
 }
 
-func tmpfs(at string, size int, options ...string) specs.Mount {
+func tmpfs(at string, size int64, options ...string) specs.Mount {
 	return specs.Mount{
 		Destination: at, Type: "tmpfs", Source: "tmpfs",
-		Options: append([]string{"nosuid", "nodev", "size=" + strconv.Itoa(size)}, options...),
+		Options: append([]string{"nosuid", "nodev", "size=" + strconv.FormatInt(size, 10)}, options...),
 	}
 }
 
-func ownMounts(p places, image *Image, c class) []specs.Mount {
-	mounts := make([]specs.Mount, 0, len(image.Binds)+3)
+func ownMounts(p places, image *Image) []specs.Mount {
+	mounts := make([]specs.Mount, 0, len(image.Binds)+2)
 	for _, b := range image.Binds {
 		mounts = append(mounts, specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
 	}
 	return append(mounts,
 		specs.Mount{Destination: guestBin, Type: "bind", Source: p.bin, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 		specs.Mount{Destination: guestSocket, Type: "bind", Source: p.socket, Options: []string{"bind", "nosuid", "nodev", "noexec"}},
-		specs.Mount{Destination: c.workdir, Type: "bind", Source: p.data, Options: []string{"bind", "nosuid", "nodev"}},
 	)
 }
 
@@ -122,19 +124,22 @@ func environment(image *Image, extra []string) []string {
 	return append(append(env, image.Env...), extra...)
 }
 
-// write makes the sandbox's folders and the bundle.
+// write makes the bundle of a sandbox, and the folders that it names.
 func (p places) write(spec *specs.Spec) error {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{p.bundle, p.socket, p.data} {
+	dirs := []string{p.bundle, p.socket, p.disk}
+	for _, m := range spec.Mounts {
+		if filepath.Dir(m.Source) == p.disk {
+			dirs = append(dirs, m.Source)
+		}
+	}
+	for _, dir := range dirs {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-	}
-	if err := errors.Join(os.Chown(p.data, defaultUID, defaultUID), os.Chmod(p.data, 0o755)); err != nil {
-		return err
 	}
 	return os.WriteFile(filepath.Join(p.bundle, "config.json"), b, 0o600)
 }

@@ -11,6 +11,8 @@ import (
 type class struct {
 	ttl     time.Duration // of a lease that does not ask for another
 	workdir string
+	memory  int64 // in bytes, that the sandbox may use
+	disk    int64 // in bytes, that its workdir may hold
 }
 
 // ClassExec is the class of sandboxes for code interpreters and other short
@@ -18,7 +20,7 @@ type class struct {
 const ClassExec = "exec"
 
 var classes = map[string]class{
-	ClassExec: {ttl: 15 * time.Minute, workdir: "/mnt/data"},
+	ClassExec: {ttl: 15 * time.Minute, workdir: "/mnt/data", memory: 4 << 30, disk: 2 << 30},
 }
 
 // maxLife is the longest that a lease may be.

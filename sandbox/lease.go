@@ -140,7 +140,7 @@ func (s *instance) start(ctx context.Context, image *Image) error {
 	}
 	s.row.Init, s.row.Root = s.bin, image.Root
 	c := classes[s.row.Class]
-	if err := s.write(bundleSpec(s.places, image, c)); err != nil {
+	if err := s.write(bundleSpec(s.places, image, c, c.memory, c.disk)); err != nil {
 		return err
 	}
 	pidFile := filepath.Join(s.dir, "pid")
