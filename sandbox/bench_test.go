@@ -71,7 +71,7 @@ func (r bench) lease(b *testing.B) *sandbox.Sandbox {
 // flags are the engine's, as the Runtime gives them.
 func (r bench) flags(args ...string) []string {
 	return append([]string{
-		"--root=" + filepath.Join(r.root, "engine"), "--platform=systrap", "--network=none", "--overlay2=root:memory",
+		"--root=" + filepath.Join(r.root, "engine"), "--platform=systrap", "--network=none", "--overlay2=root:memory,size=64m",
 		"--host-uds=create", "--in-sandbox-cgroup=v2", "--host-settings=ignore", "--ignore-cgroups",
 	}, args...)
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,10 +18,10 @@ const (
 	socketName  = "init"
 )
 
-// Sizes of the memory file systems inside. They count as the sandbox's memory.
+// Sizes of the memory file systems inside, for which they count: a part of the
+// sandbox's memory, and a little.
 const (
-	tmpSize = 512 << 20
-	shmSize = 256 << 20
+	shmPart = 16
 	runSize = 1 << 20
 )
 
@@ -31,7 +30,7 @@ type places struct {
 	dir       string // the sandbox's own folder
 	run       string // in it, what goes with the engine:
 	bundle    string // has config.json
-	data      string // is the workdir, without a volume
+	disk      string // has a folder for each scratch
 	socket    string // has the init's socket
 	initLog   string // what the init and the engine printed
 	engineLog string
@@ -43,7 +42,7 @@ func placesOf(dir, bin string) places {
 	return places{
 		dir: dir, run: run, bin: bin,
 		bundle:    filepath.Join(run, "bundle"),
-		data:      filepath.Join(run, "data"),
+		disk:      filepath.Join(run, "disk"),
 		socket:    filepath.Join(run, "sock"),
 		initLog:   filepath.Join(run, "init.log"),
 		engineLog: filepath.Join(run, "engine.log"),
@@ -52,15 +51,27 @@ func placesOf(dir, bin string) places {
 
 func (p *places) initSocket() string { return filepath.Join(p.socket, socketName) }
 
-// bundleSpec is the OCI runtime configuration of a sandbox whose workdir is the
-// folder data. It does no I/O.
-func bundleSpec(p places, image *Image, workdir, data string) *specs.Spec {
+// A layout is what makes one sandbox's file systems another's.
+type layout struct {
+	workdir string
+	volume  string // the folder that is the workdir; without one it is a scratch
+	memory  int64  // in bytes, that the sandbox may use
+	disk    int64  // in bytes, that a workdir without a volume may hold
+}
+
+// bundleSpec is the OCI runtime configuration of a sandbox. It does no I/O.
+func bundleSpec(p places, image *Image, l *layout) *specs.Spec {
+	mounts, hints := append(systemMounts(l.memory), ownMounts(p, image, l)...), map[string]string{}
+	for _, s := range scratches(l) {
+		mounts = append(mounts, s.mount(p))
+		s.hint(hints, p)
+	}
 	return &specs.Spec{
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: image.Root, Readonly: true},
 		Hostname: userName,
 		Process:  initProcess(),
-		Mounts:   append(systemMounts(), ownMounts(p, image, workdir, data)...),
+		Mounts:   mounts,
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace},
@@ -71,6 +82,7 @@ func bundleSpec(p places, image *Image, workdir, data string) *specs.Spec {
 				{Type: specs.CgroupNamespace},
 			},
 		},
+		Annotations: hints,
 	}
 }
 
@@ -87,53 +99,56 @@ func initProcess() *specs.Process {
 	}
 }
 
-func systemMounts() []specs.Mount {
+func systemMounts(memory int64) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc"},
 		{Destination: "/dev", Type: "tmpfs"},
 		{Destination: "/dev/pts", Type: "devpts"},
-		tmpfs("/dev/shm", shmSize, "mode=1777"),
+		tmpfs("/dev/shm", memory/shmPart, "mode=1777"),
 		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
 		{Destination: "/sys/fs/cgroup", Type: "cgroup"},
 		tmpfs("/run", runSize, "mode=0755"),
-		tmpfs("/tmp", tmpSize, "mode=1777"),
-		tmpfs("/var/tmp", tmpSize, "mode=1777"),
-		tmpfs(homeDir, tmpSize, "mode=0755", "uid="+strconv.Itoa(defaultUID), "gid="+strconv.Itoa(defaultUID)),
 	}
 }
 
-func tmpfs(at string, size int, options ...string) specs.Mount {
+func tmpfs(at string, size int64, options ...string) specs.Mount {
 	return specs.Mount{
 		Destination: at, Type: "tmpfs", Source: "tmpfs",
-		Options: append([]string{"nosuid", "nodev", "size=" + strconv.Itoa(size)}, options...),
+		Options: append([]string{"nosuid", "nodev", "size=" + strconv.FormatInt(size, 10)}, options...),
 	}
 }
 
-func ownMounts(p places, image *Image, workdir, data string) []specs.Mount {
+func ownMounts(p places, image *Image, l *layout) []specs.Mount {
 	mounts := make([]specs.Mount, 0, len(image.Binds)+3)
 	for _, b := range image.Binds {
 		mounts = append(mounts, specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
 	}
-	return append(mounts,
+	mounts = append(mounts,
 		specs.Mount{Destination: guestBin, Type: "bind", Source: p.bin, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 		specs.Mount{Destination: guestSocket, Type: "bind", Source: p.socket, Options: []string{"bind", "nosuid", "nodev", "noexec"}},
-		specs.Mount{Destination: workdir, Type: "bind", Source: data, Options: []string{"bind", "nosuid", "nodev"}},
 	)
+	if l.volume != "" {
+		mounts = append(mounts, specs.Mount{Destination: l.workdir, Type: "bind", Source: l.volume, Options: []string{"bind", "nosuid", "nodev"}})
+	}
+	return mounts
 }
 
-// prepare makes the folders of an engine and its bundle.
+// prepare makes the bundle of an engine, and the folders that it names.
 func (p places) prepare(spec *specs.Spec) error {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{p.run, p.bundle, p.socket, p.data} {
+	dirs := []string{p.run, p.bundle, p.socket, p.disk}
+	for _, m := range spec.Mounts {
+		if filepath.Dir(m.Source) == p.disk {
+			dirs = append(dirs, m.Source)
+		}
+	}
+	for _, dir := range dirs {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-	}
-	if err := errors.Join(os.Chown(p.data, defaultUID, defaultUID), os.Chmod(p.data, 0o755)); err != nil {
-		return err
 	}
 	return os.WriteFile(filepath.Join(p.bundle, "config.json"), b, 0o600)
 }

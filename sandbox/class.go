@@ -51,6 +51,7 @@ var builtinClasses = []Class{
 }
 
 const (
+	defaultMemory = 4 << 30
 	defaultDisk   = 2 << 30
 	defaultVolume = 20 << 30
 )

@@ -24,11 +24,12 @@
 //
 // # What is inside
 //
-// A sandbox of class exec has the working directory /mnt/data, which is a
-// folder of the Runtime's and belongs to user 1000, as which commands run;
-// a home, /tmp, /var/tmp and /dev/shm of its own in memory; a read-only image;
-// the host name sandbox; a UTF-8 locale; a loopback interface and no other
-// network; and an environment that has nothing of this process's.
+// A sandbox of class exec has the working directory /mnt/data of 2 GiB, which
+// belongs to user 1000, as which commands run; a home, a /tmp and a /var/tmp of
+// 512 MiB each, on disk as well; a /dev/shm of 256 MiB in memory; a read-only
+// image; the host name sandbox; a UTF-8 locale; a loopback interface and no
+// other network; and an environment that has nothing of this process's. What
+// is full gives ENOSPC.
 //
 // # Concurrency
 //

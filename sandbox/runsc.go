@@ -21,13 +21,14 @@ import (
 // engineFlags are runsc's own, for all of its commands.
 //
 //   - what is written over an image stays in the sandbox's memory; the default
-//     leaves a file in the image's folder;
+//     leaves a file in the image's folder. An image's root is read-only, so
+//     this is nothing; the size is there in case it is ever not;
 //   - a socket that the init makes in its folder is one on the host;
 //   - inside, cgroup v2 lets the init count and kill what a command started.
 var engineFlags = []string{
 	"--platform=systrap",
 	"--network=none",
-	"--overlay2=root:memory",
+	"--overlay2=root:memory,size=64m",
 	"--host-uds=create",
 	"--in-sandbox-cgroup=v2",
 	"--host-settings=ignore",

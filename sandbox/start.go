@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,9 @@ func (s *instance) start(ctx context.Context, image *Image, event EventKind) err
 		return err
 	}
 	s.runtime.step("start: mounted")
-	if err := s.prepare(bundleSpec(s.places, image, s.row.Workdir, cmp.Or(volume, s.data))); err != nil {
+	if err := s.prepare(bundleSpec(s.places, image, &layout{
+		workdir: s.row.Workdir, volume: volume, memory: defaultMemory, disk: s.class().Disk,
+	})); err != nil {
 		return err
 	}
 	s.runtime.step("start: bundle")
