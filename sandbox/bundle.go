@@ -49,7 +49,7 @@ func placesOf(dir, bin string) places {
 	}
 }
 
-func (p *places) initSocket() string { return filepath.Join(p.socket, socketName) }
+func (p places) initSocket() string { return filepath.Join(p.socket, socketName) }
 
 // A layout is what makes one sandbox's file systems another's.
 type layout struct {

