@@ -49,7 +49,8 @@ func (r *Runtime) found(id string) (*instance, error) {
 	if err != nil {
 		row.Info = Info{ID: id}
 	}
-	return r.instance(row), err
+	s := r.instance(row)
+	return s, errors.Join(err, s.findGroup())
 }
 
 // collect removes what no sandbox uses any more: executables of earlier

@@ -19,10 +19,11 @@ const (
 	socketName  = "init"
 )
 
-// Sizes of the memory file systems inside. They count as the sandbox's memory.
+// Sizes of the memory file systems inside, as parts of the sandbox's memory,
+// for which they count: all of them full leave programs half of it.
 const (
-	tmpSize = 512 << 20
-	shmSize = 256 << 20
+	tmpPart = 8
+	shmPart = 16
 	runSize = 1 << 20
 )
 
@@ -45,14 +46,15 @@ func placesOf(dir, bin string) places {
 }
 
 // bundleSpec is the OCI runtime configuration of a sandbox. It does no I/O.
-func bundleSpec(p places, image *Image, c class) *specs.Spec {
+func bundleSpec(p places, image *Image, c class, l Limits) *specs.Spec {
 	return &specs.Spec{
 		Version:  specs.Version,
 		Root:     &specs.Root{Path: image.Root, Readonly: true},
 		Hostname: userName,
 		Process:  initProcess(),
-		Mounts:   append(systemMounts(), ownMounts(p, image, c)...),
+		Mounts:   append(systemMounts(l.Memory), ownMounts(p, image, c)...),
 		Linux: &specs.Linux{
+			Resources: l.resources(),
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace},
 				{Type: specs.IPCNamespace},
@@ -78,12 +80,13 @@ func initProcess() *specs.Process {
 	}
 }
 
-func systemMounts() []specs.Mount {
+func systemMounts(memory int64) []specs.Mount {
+	tmpSize := memory / tmpPart
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc"},
 		{Destination: "/dev", Type: "tmpfs"},
 		{Destination: "/dev/pts", Type: "devpts"},
-		tmpfs("/dev/shm", shmSize, "mode=1777"),
+		tmpfs("/dev/shm", memory/shmPart, "mode=1777"),
 		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
 		{Destination: "/sys/fs/cgroup", Type: "cgroup"},
 		tmpfs("/run", runSize, "mode=0755"),
@@ -93,10 +96,10 @@ func systemMounts() []specs.Mount {
 	}
 }
 
-func tmpfs(at string, size int, options ...string) specs.Mount {
+func tmpfs(at string, size int64, options ...string) specs.Mount {
 	return specs.Mount{
 		Destination: at, Type: "tmpfs", Source: "tmpfs",
-		Options: append([]string{"nosuid", "nodev", "size=" + strconv.Itoa(size)}, options...),
+		Options: append([]string{"nosuid", "nodev", "size=" + strconv.FormatInt(size, 10)}, options...),
 	}
 }
 

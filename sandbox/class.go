@@ -11,6 +11,7 @@ import (
 type class struct {
 	ttl     time.Duration // of a lease that does not ask for another
 	workdir string
+	limits  Limits // of a lease that does not ask for others
 }
 
 // ClassExec is the class of sandboxes for code interpreters and other short
@@ -18,7 +19,7 @@ type class struct {
 const ClassExec = "exec"
 
 var classes = map[string]class{
-	ClassExec: {ttl: 15 * time.Minute, workdir: "/mnt/data"},
+	ClassExec: {ttl: 15 * time.Minute, workdir: "/mnt/data", limits: Limits{Memory: 4 << 30, CPUs: 2, Pids: 512}},
 }
 
 // maxLife is the longest that a lease may be.

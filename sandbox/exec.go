@@ -124,6 +124,8 @@ func (s *instance) failed(ctx context.Context, exit wire.Exit, err error) (ExitS
 	switch why := s.fate(err); {
 	case errors.Is(why, ErrEnded):
 		return cutStatus(CauseEnded), nil
+	case errors.Is(why, errMemory):
+		return cutStatus(CauseMemory), nil
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
 	}
@@ -155,6 +157,9 @@ func cutStatus(cause Cause) ExitStatus {
 }
 
 func statusOf(e wire.Exit) ExitStatus {
+	if e.Shed {
+		return cutStatus(CauseMemory)
+	}
 	if e.Signal != 0 {
 		return ExitStatus{Cause: CauseSignal, Code: 128 + int(e.Signal), Signal: e.Signal}
 	}

@@ -24,6 +24,14 @@ type Spec struct {
 	// TTL is how long the lease lasts; 0 is the class's own length, 15
 	// minutes for exec, and more than 24 hours are cut to that.
 	TTL time.Duration
+	// CPUs is how much processor time the sandbox may use, in processors; 0 is
+	// the class's default, 2. Programs inside see as many, rounded up.
+	CPUs float64
+	// Memory is how much memory the sandbox may use, in bytes, all that is in
+	// it together: its programs, its files in memory and its kernel. 0 is the
+	// class's default, 4 GiB; the least is MinMemory. A program that goes
+	// beyond it ends with CauseMemory; see Runtime.Enforcement.
+	Memory int64
 	// Network is what the sandbox can reach: nothing, "none", is the default
 	// and, in this version, all there is.
 	Network string
@@ -49,4 +57,6 @@ type Info struct {
 	Workdir string    `json:"workdir"` // where commands start and file names are relative to
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"` // when the lease ends
+	Limits  Limits    `json:"limits"`
+	Error   string    `json:"error,omitempty"` // why Status is StatusError
 }

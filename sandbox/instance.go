@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hanzoai/sandbox/internal/cgroup"
 	"github.com/hanzoai/sandbox/internal/guest/client"
 )
 
@@ -25,6 +26,7 @@ type instance struct {
 	owner  Owner
 	client *client.Client
 	watch  *client.Watch
+	group  *cgroup.Group // its engine is in; never nil
 
 	gone chan struct{} // closed when its engine is
 	why  error         // ErrEnded or ErrLost; valid once gone is closed
@@ -42,10 +44,10 @@ type instance struct {
 
 func (r *Runtime) instance(row row) *instance {
 	s := &instance{
-		runtime: r, row: row, owner: row.Owner, gone: make(chan struct{}), removed: make(chan struct{}),
+		runtime: r, row: row, owner: row.Owner, group: &cgroup.Group{}, gone: make(chan struct{}), removed: make(chan struct{}),
 		places: placesOf(filepath.Join(r.folder("sandboxes"), row.ID), r.bin),
 	}
-	s.client = &client.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+	s.client = &client.Client{Bounds: row.Limits.bounds(), Dial: func(ctx context.Context) (net.Conn, error) {
 		return dialSocket(ctx, filepath.Join(s.socket, socketName))
 	}}
 	return s
@@ -78,7 +80,7 @@ func (s *instance) watchOver() {
 	if detached {
 		return
 	}
-	s.why = ErrLost
+	s.why = s.lossCause()
 	if over {
 		s.why = ErrEnded
 	}
@@ -108,12 +110,12 @@ func (s *instance) lost() {
 	}
 	s.runtime.log.Error("sandbox lost", "id", s.row.ID, "said", lastLines(filepath.Join(s.dir, "init.log")))
 	s.mu.Lock()
-	s.row.Status = StatusError
+	s.row.Status, s.row.Error = StatusError, s.why.Error()
 	err := s.row.write(s.dir)
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.runtime.ctx), cleanupTimeout)
 	defer cancel()
-	if err := errors.Join(err, s.runtime.engine.remove(ctx, s.row.ID)); err != nil {
+	if err := errors.Join(err, s.runtime.engine.remove(ctx, s.row.ID), s.group.Remove(ctx)); err != nil {
 		s.runtime.log.Error("clean up", "id", s.row.ID, "error", err)
 	}
 }
@@ -148,6 +150,9 @@ func (s *instance) scrap() error {
 	err := s.kill(ctx)
 	if err == nil {
 		err = s.runtime.engine.remove(ctx, s.row.ID)
+	}
+	if err == nil {
+		err = s.group.Remove(ctx)
 	}
 	if s.watch != nil {
 		s.watch.Close()

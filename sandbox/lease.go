@@ -80,6 +80,9 @@ func complete(spec *Spec) (class, error) {
 		spec.TTL = c.ttl
 	}
 	spec.TTL = min(spec.TTL, maxLife)
+	if err := completeLimits(spec, c); err != nil {
+		return class{}, err
+	}
 	size := 0
 	if err := checkStrings(spec.Env, &size); err != nil {
 		return class{}, err
@@ -114,6 +117,7 @@ func (r *Runtime) newInstance(spec Spec, c class, env []string) *instance {
 		ID: newID(), Owner: spec.Owner, Class: spec.Class, Image: spec.Image,
 		Status: StatusPending, Workdir: c.workdir,
 		Created: now, Expires: now.Add(spec.TTL),
+		Limits: limitsOf(spec, c),
 	}
 	return r.instance(row{Info: info, Env: env})
 }
@@ -127,6 +131,7 @@ func (r *Runtime) enter(s *instance) error {
 	}
 	r.sandboxes[s.row.ID] = s
 	r.tasks.Go(s.watchOver)
+	r.tasks.Go(s.watchMemory)
 	r.mu.Unlock()
 	return nil
 }
@@ -140,17 +145,23 @@ func (s *instance) start(ctx context.Context, image *Image) error {
 	}
 	s.row.Init, s.row.Root = s.bin, image.Root
 	c := classes[s.row.Class]
-	if err := s.write(bundleSpec(s.places, image, c)); err != nil {
+	if err := s.write(bundleSpec(s.places, image, c, s.row.Limits)); err != nil {
+		return err
+	}
+	if err := s.makeGroup(); err != nil {
 		return err
 	}
 	pidFile := filepath.Join(s.dir, "pid")
-	if err := s.runtime.engine.start(ctx, s.row.ID, s.places, pidFile); err != nil {
+	if err := s.runtime.engine.start(ctx, s.row.ID, s.places, pidFile, s.group); err != nil {
 		return err
 	}
 	if err := s.identify(pidFile); err != nil {
 		return err
 	}
 	if err := s.meet(ctx); err != nil {
+		return err
+	}
+	if err := s.limitCPU(); err != nil {
 		return err
 	}
 	s.row.Status = StatusRunning

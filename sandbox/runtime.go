@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hanzoai/sandbox/internal/cgroup"
 	"github.com/hanzoai/sandbox/internal/engine"
 )
 
@@ -37,6 +38,11 @@ type Config struct {
 	// requires, or newer.
 	Runsc string
 
+	// Strict has New fail, with ErrUnavailable, where a limit that Spec has
+	// cannot be enforced on this machine. Otherwise sandboxes start without
+	// it, and Runtime.Enforcement tells.
+	Strict bool
+
 	// Logger takes what cannot be returned to a caller. Nil discards it.
 	Logger *slog.Logger
 }
@@ -52,6 +58,7 @@ type Runtime struct {
 	lock    *os.File
 	engine  *runsc
 	bin     string
+	cgroups *cgroup.Host
 
 	ctx   context.Context //nolint:containedctx // the Runtime's own life: what runs ends with it
 	close context.CancelCauseFunc
@@ -109,6 +116,10 @@ func (r *Runtime) open(cfg *Config) error {
 	}
 	executable := cmp.Or(cfg.Executable, engine.Self)
 	if err := checkExecutable(executable, cfg.Runsc == ""); err != nil {
+		return err
+	}
+	r.cgroups = cgroup.Open()
+	if err := r.checkEnforcement(cfg.Strict); err != nil {
 		return err
 	}
 	if err := r.openRoot(cfg.Root); err != nil {

@@ -34,6 +34,7 @@ var wanted = []string{Memory, CPU, Pids}
 type Limits struct {
 	Memory int64   // bytes, page cache included
 	CPUs   float64 // processors' worth of time
+	Weight float64 // share of the time when there is too little; 1 is what a process by itself has
 	Pids   int     // threads of this machine
 }
 

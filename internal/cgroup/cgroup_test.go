@@ -69,12 +69,13 @@ func sleeper(t *testing.T) *osexec.Cmd {
 
 func TestLimits(t *testing.T) {
 	is := is.New(t)
-	_, g, id := newGroup(t, cgroup.Limits{Memory: 256 << 20, CPUs: 0.5, Pids: 100})
+	_, g, id := newGroup(t, cgroup.Limits{Memory: 256 << 20, CPUs: 0.5, Weight: 2, Pids: 100})
 	is.NoErr(g.Check(id))
 	is.True(g.Check("another") != nil)
 	is.Equal(file(t, g, "memory.max", "memory.limit_in_bytes"), strconv.Itoa(256<<20))
 	is.Equal(file(t, g, "pids.max"), "100")
 	is.True(slices.Contains([]string{"50000", "50000 100000"}, file(t, g, "cpu.max", "cpu.cfs_quota_us")))
+	is.True(slices.Contains([]string{"2048", "200"}, file(t, g, "cpu.shares", "cpu.weight")))
 
 	is.NoErr(g.Make(cgroup.Limits{Memory: 512 << 20})) // making it again changes what is given
 	is.Equal(file(t, g, "memory.max", "memory.limit_in_bytes"), strconv.Itoa(512<<20))

@@ -66,7 +66,8 @@ var machines = map[string]struct {
 			cgroup:    "9:name=systemd:/x\n8:pids:/\n4:memory:/user/1\n1:cpu,cpuacct:/\n0::/\n",
 			folders:   []string{"cpu", "memory/user/1", "pids"},
 		},
-		map[string]string{"memory": "memory/user/1", "cpu": "cpu", "pids": "pids"}, nil,
+		map[string]string{"memory": "memory/user/1", "cpu": "cpu", "pids": "pids"},
+		nil,
 	},
 	"v1 in a container that sees its own part": {
 		machine{
@@ -74,7 +75,8 @@ var machines = map[string]struct {
 			cgroup:    "4:memory:/docker/a b/c\n",
 			folders:   []string{"memory/c"},
 		},
-		map[string]string{"memory": "memory/c"}, map[string]string{"pids": "no cgroup hierarchy", "cpu": "no cgroup hierarchy"},
+		map[string]string{"memory": "memory/c"},
+		map[string]string{"pids": "no cgroup hierarchy", "cpu": "no cgroup hierarchy"},
 	},
 	"v1 outside of what is mounted": {
 		machine{
@@ -82,7 +84,8 @@ var machines = map[string]struct {
 			cgroup:    "4:memory:/docker/ab\n",
 			folders:   []string{"memory/b"},
 		},
-		nil, map[string]string{"memory": "outside of what is mounted"},
+		nil,
+		map[string]string{"memory": "outside of what is mounted"},
 	},
 	"v1 seen from a namespace beside it": {
 		machine{
@@ -90,7 +93,8 @@ var machines = map[string]struct {
 			cgroup:    "4:memory:/../other\n",
 			folders:   []string{"memory"},
 		},
-		nil, map[string]string{"memory": "outside of what is mounted"},
+		nil,
+		map[string]string{"memory": "outside of what is mounted"},
 	},
 	"hybrid": {
 		machine{
@@ -99,7 +103,8 @@ var machines = map[string]struct {
 			folders:   []string{"cpu", "cg"},
 			files:     map[string]string{"cg/cgroup.controllers": "memory pids\n", "cg/cgroup.subtree_control": "memory pids\n"},
 		},
-		map[string]string{"memory": "cg", "pids": "cg", "cpu": "cpu"}, nil,
+		map[string]string{"memory": "cg", "pids": "cg", "cpu": "cpu"},
+		nil,
 	},
 	"v2 with a place of its own": {
 		machine{
@@ -109,7 +114,8 @@ var machines = map[string]struct {
 				"cg/system.slice/own/cgroup.subtree_control": "cpu memory pids\n",
 			},
 		},
-		map[string]string{"memory": "cg/system.slice/own", "cpu": "cg/system.slice/own", "pids": "cg/system.slice/own"}, nil,
+		map[string]string{"memory": "cg/system.slice/own", "cpu": "cg/system.slice/own", "pids": "cg/system.slice/own"},
+		nil,
 	},
 	"v2 whose own place has nothing to give": {
 		machine{
@@ -118,28 +124,32 @@ var machines = map[string]struct {
 				"cg/cgroup.controllers": all, "cg/cgroup.subtree_control": all, "cg/system.slice/cgroup.subtree_control": "memory cpu pids",
 			},
 		},
-		map[string]string{"memory": "cg/system.slice", "cpu": "cg/system.slice", "pids": "cg/system.slice"}, nil,
+		map[string]string{"memory": "cg/system.slice", "cpu": "cg/system.slice", "pids": "cg/system.slice"},
+		nil,
 	},
 	"v2 of which only the root can": {
 		machine{
 			mountinfo: v2Mount, cgroup: "0::/user.slice/own\n", folders: []string{"cg/user.slice/own"},
 			files: map[string]string{"cg/cgroup.controllers": all, "cg/cgroup.subtree_control": ""},
 		},
-		map[string]string{"memory": "cg", "cpu": "cg", "pids": "cg"}, nil,
+		map[string]string{"memory": "cg", "cpu": "cg", "pids": "cg"},
+		nil,
 	},
 	"v2 without pids": {
 		machine{
 			mountinfo: v2Mount, cgroup: "0::/\n", folders: []string{"cg"},
 			files: map[string]string{"cg/cgroup.controllers": "memory cpu", "cg/cgroup.subtree_control": "memory cpu"},
 		},
-		map[string]string{"memory": "cg", "cpu": "cg"}, map[string]string{"pids": "no cgroup hierarchy"},
+		map[string]string{"memory": "cg", "cpu": "cg"},
+		map[string]string{"pids": "no cgroup hierarchy"},
 	},
 	"v2 that gives nothing": {
 		machine{
 			mountinfo: v2Mount, cgroup: "0::/a/b\n", folders: []string{"cg/a/b"},
 			files: map[string]string{"cg/cgroup.controllers": all},
 		},
-		nil, map[string]string{"memory": "Delegate=yes", "cpu": "Delegate=yes", "pids": "Delegate=yes"},
+		nil,
+		map[string]string{"memory": "Delegate=yes", "cpu": "Delegate=yes", "pids": "Delegate=yes"},
 	},
 	"none": {machine{mountinfo: "22 1 8:1 / / rw - ext4 /dev/vda rw\n", cgroup: "0::/\n"}, nil, map[string]string{
 		"memory": "no cgroup hierarchy", "cpu": "no cgroup hierarchy", "pids": "no cgroup hierarchy",

@@ -33,6 +33,9 @@ func (g *Group) Limit(l Limits) error {
 	if p := g.place(CPU); p != nil && l.CPUs > 0 {
 		errs = append(errs, p.limitCPU(Quota(l.CPUs)))
 	}
+	if p := g.place(CPU); p != nil && l.Weight > 0 {
+		errs = append(errs, p.weigh(l.Weight))
+	}
 	if p := g.place(Pids); p != nil && l.Pids > 0 {
 		errs = append(errs, write(p.path("pids.max"), strconv.Itoa(l.Pids)))
 	}
@@ -75,6 +78,14 @@ func (p *Place) limitCPU(quota int64) error {
 		return nil
 	}
 	return err
+}
+
+// weigh sets the share, in bounds that the kernel takes.
+func (p *Place) weigh(weight float64) error {
+	if p.Unified {
+		return write(p.path("cpu.weight"), strconv.Itoa(min(max(int(100*weight), 1), 10_000)))
+	}
+	return write(p.path("cpu.shares"), strconv.Itoa(min(max(int(1024*weight), 2), 1<<18)))
 }
 
 // optional forgives a file that this kernel does not have.
