@@ -55,6 +55,9 @@ func (r *Runtime) found(id string) *instance {
 		row.Info = Info{ID: id, Status: StatusPending}
 	}
 	s := r.instance(row)
+	if err := s.findGroup(); err != nil {
+		r.log.Error("a sandbox without its control group", "id", id, "error", err)
+	}
 	s.readStamps()
 	return s
 }
@@ -120,7 +123,7 @@ func (s *instance) reach() (Reason, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.runtime.ctx, adoptTimeout)
 	defer cancel()
-	l := newLife(s.initSocket())
+	l := s.newLife()
 	if err := s.openWatch(ctx, l); err != nil {
 		return ReasonLost, err
 	}
@@ -134,7 +137,7 @@ func (s *instance) resumeWatch(l *life) error {
 	s.mu.Lock()
 	s.life = l
 	s.mu.Unlock()
-	s.runtime.tasks.Go(func() { s.watchOver(l) })
+	s.watch(l)
 	return s.save(false)
 }
 

@@ -55,13 +55,13 @@ func (p places) initSocket() string { return filepath.Join(p.socket, socketName)
 type layout struct {
 	workdir string
 	volume  string // the folder that is the workdir; without one it is a scratch
-	memory  int64  // in bytes, that the sandbox may use
 	disk    int64  // in bytes, that a workdir without a volume may hold
+	limits  Limits
 }
 
 // bundleSpec is the OCI runtime configuration of a sandbox. It does no I/O.
 func bundleSpec(p places, image *Image, l *layout) *specs.Spec {
-	mounts, hints := append(systemMounts(l.memory), ownMounts(p, image, l)...), map[string]string{}
+	mounts, hints := append(systemMounts(l.limits.Memory), ownMounts(p, image, l)...), map[string]string{}
 	for _, s := range scratches(l) {
 		mounts = append(mounts, s.mount(p))
 		s.hint(hints, p)
@@ -73,6 +73,7 @@ func bundleSpec(p places, image *Image, l *layout) *specs.Spec {
 		Process:  initProcess(),
 		Mounts:   mounts,
 		Linux: &specs.Linux{
+			Resources: l.limits.resources(),
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace},
 				{Type: specs.IPCNamespace},

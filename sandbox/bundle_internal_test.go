@@ -14,7 +14,7 @@ func TestMemoryIsLeft(t *testing.T) {
 	for _, memory := range []int64{64 << 20, 4 << 30, 1 << 40} {
 		is := is.New(t)
 		used := int64(0)
-		for _, m := range bundleSpec(placesOf("/dir", "/bin"), &Image{}, &layout{workdir: "/work", memory: memory, disk: 1 << 40}).Mounts {
+		for _, m := range bundleSpec(placesOf("/dir", "/bin"), &Image{}, &layout{workdir: "/work", limits: Limits{Memory: memory}, disk: 1 << 40}).Mounts {
 			if m.Type != "tmpfs" || m.Destination == "/dev" { // where only the init can write
 				continue
 			}

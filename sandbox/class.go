@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -26,6 +28,12 @@ type Class struct {
 	// that are pending or running. 0 is no ceiling, which the zero Owner,
 	// being no organisation, never has.
 	Ceiling int
+	// CPUs and Memory are for leases that ask for no others; 0 is 2
+	// processors and 4 GiB. Pids is how many processes and threads a command
+	// may have; 0 is 512.
+	CPUs   float64
+	Memory int64
+	Pids   int
 	// Disk is the size of a working directory of the sandbox's own, in
 	// bytes, and Volume that of a project's; 0 is 2 GiB and 20 GiB.
 	Disk, Volume int64
@@ -51,7 +59,9 @@ var builtinClasses = []Class{
 }
 
 const (
+	defaultCPUs   = 2
 	defaultMemory = 4 << 30
+	defaultPids   = 512
 	defaultDisk   = 2 << 30
 	defaultVolume = 20 << 30
 )
@@ -76,17 +86,14 @@ func (c *Class) complete() error {
 		return invalid("class %.80q: workdir %.80q: want a clean absolute path below /", c.Name, c.Workdir)
 	case c.TTL <= 0:
 		return invalid("class %.80q: TTL %v: want more than 0", c.Name, c.TTL)
-	case c.Ceiling < 0 || c.Disk < 0 || c.Volume < 0:
+	case c.Ceiling < 0 || c.Disk < 0 || c.Volume < 0 || c.Pids < 0:
 		return invalid("class %.80q: a negative limit", c.Name)
 	}
-	if c.Image == "" {
-		c.Image = HostImage
-	}
-	if c.Disk == 0 {
-		c.Disk = defaultDisk
-	}
-	if c.Volume == 0 {
-		c.Volume = defaultVolume
+	c.Image = cmp.Or(c.Image, HostImage)
+	c.CPUs, c.Memory, c.Pids = cmp.Or(c.CPUs, defaultCPUs), cmp.Or(c.Memory, defaultMemory), cmp.Or(c.Pids, defaultPids)
+	c.Disk, c.Volume = cmp.Or(c.Disk, defaultDisk), cmp.Or(c.Volume, defaultVolume)
+	if err := checkLimits(c.CPUs, c.Memory); err != nil {
+		return fmt.Errorf("class %.80q: %w", c.Name, err)
 	}
 	return nil
 }

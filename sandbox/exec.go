@@ -132,6 +132,8 @@ func (u *use) failed(ctx context.Context, exit wire.Exit, err error) (ExitStatus
 	switch why := u.fate(err); {
 	case errors.Is(why, ErrEnded):
 		return cutStatus(CauseEnded), nil
+	case errors.Is(why, errMemory):
+		return cutStatus(CauseMemory), nil
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
 	case errors.Is(why, errParked):
@@ -167,6 +169,9 @@ func cutStatus(cause Cause) ExitStatus {
 }
 
 func statusOf(e wire.Exit) ExitStatus {
+	if e.Shed {
+		return cutStatus(CauseMemory)
+	}
 	if e.Signal != 0 {
 		return ExitStatus{Cause: CauseSignal, Code: 128 + int(e.Signal), Signal: e.Signal}
 	}

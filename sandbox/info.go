@@ -46,6 +46,14 @@ type Spec struct {
 	TTL time.Duration
 	// Fixed ends the lease after TTL also when the sandbox is in use.
 	Fixed bool
+	// CPUs is how much processor time the sandbox may use, in processors; 0 is
+	// the class's, by default 2. Programs inside see as many, rounded up.
+	CPUs float64
+	// Memory is how much memory the sandbox may use, in bytes, all that is in
+	// it together: its programs, its files in memory and its kernel. 0 is the
+	// class's, by default 4 GiB; the least is MinMemory. A program that goes
+	// beyond it ends with CauseMemory; see Runtime.Enforcement.
+	Memory int64
 	// Network is what the sandbox can reach: nothing, "none", is the default
 	// and, in this version, all there is.
 	Network string
@@ -85,6 +93,7 @@ type Info struct {
 	// Volume is the name of the volume that the working directory is on;
 	// without one it lives in the engine, and ends with it.
 	Volume string `json:"volume,omitempty"`
+	Limits Limits `json:"limits"`
 
 	Created   time.Time `json:"created"`            // when this lease was taken, or the sandbox last resumed
 	Used      time.Time `json:"used"`               // when a command or file was last used

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hanzoai/sandbox/internal/cgroup"
 )
 
 // An instance is a sandbox of this Runtime.
@@ -31,8 +33,9 @@ type instance struct {
 
 	mu      sync.Mutex
 	row     row
-	life    *life // nil without an engine
-	leaving error // why this life is over, once that is decided: ErrEnded, errParked or errDetached
+	life    *life         // nil without an engine
+	group   *cgroup.Group // the engine's; never nil
+	leaving error         // why this life is over, once that is decided: ErrEnded, errParked or errDetached
 	uses    int
 	watched int
 	reaping bool          // the reaper is at it
@@ -42,7 +45,7 @@ type instance struct {
 
 func (r *Runtime) instance(row row) *instance {
 	return &instance{
-		runtime: r, id: row.ID, owner: row.Owner, row: row, removed: make(chan struct{}),
+		runtime: r, id: row.ID, owner: row.Owner, row: row, group: &cgroup.Group{}, removed: make(chan struct{}),
 		places: placesOf(filepath.Join(r.folder("sandboxes"), row.ID), r.bin),
 	}
 }
@@ -89,6 +92,7 @@ func (s *instance) cleanup() (context.Context, context.CancelFunc) {
 // it about when the lease is over.
 func (s *instance) watchOver(l *life) {
 	s.outlive(l)
+	loss := s.lossCause()
 	s.mu.Lock()
 	switch {
 	case s.leaving != nil: // somebody ends it, and does the rest
@@ -97,8 +101,8 @@ func (s *instance) watchOver(l *life) {
 		s.leaving, l.why = ErrEnded, ErrEnded
 		defer s.over()
 	default:
-		l.why = ErrLost
-		s.row.Status, s.row.Error = StatusError, "its engine ended"
+		l.why = loss
+		s.row.Status, s.row.Error = StatusError, loss.Error()
 		defer s.lost(l)
 	}
 	s.mu.Unlock()
@@ -246,6 +250,10 @@ func (s *instance) stop(ctx context.Context) error {
 		return err
 	}
 	s.runtime.step("stop: killed")
+	if err := s.group.Remove(ctx); err != nil {
+		return err
+	}
+	s.setGroup(&cgroup.Group{})
 	if err := s.runtime.engine.forget(s.id); err != nil {
 		return err
 	}

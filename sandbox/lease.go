@@ -108,6 +108,9 @@ func (r *Runtime) complete(spec *Spec) (Class, error) {
 		spec.TTL = c.TTL
 	}
 	spec.TTL = min(spec.TTL, r.clocks.maxLife)
+	if err := completeLimits(spec, &c); err != nil {
+		return Class{}, err
+	}
 	size := 0
 	if err := checkStrings(spec.Env, &size); err != nil {
 		return Class{}, err
@@ -160,6 +163,7 @@ func (r *Runtime) newInstance(spec *Spec, c Class, env []string) *instance {
 		Info: Info{
 			ID: newID(), Owner: spec.Owner, Class: c.Name, Project: spec.Project, Image: spec.Image,
 			Status: StatusPending, Workdir: c.Workdir,
+			Limits:  Limits{CPUs: spec.CPUs, Memory: spec.Memory, Pids: c.Pids},
 			Created: now, Used: now, Expires: now.Add(spec.TTL),
 		},
 		TTL: spec.TTL, Fixed: spec.Fixed, Env: env,

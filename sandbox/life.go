@@ -24,10 +24,11 @@ type life struct {
 	why  error         // ErrEnded, ErrLost, errParked or errDetached; valid once gone is closed
 }
 
-func newLife(socket string) *life {
+func (s *instance) newLife() *life {
+	socket := s.initSocket()
 	return &life{
 		gone: make(chan struct{}),
-		client: &client.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+		client: &client.Client{Bounds: s.row.Limits.bounds(), Dial: func(ctx context.Context) (net.Conn, error) {
 			return dialSocket(ctx, socket)
 		}},
 	}

@@ -60,7 +60,7 @@ func (f *fuseInit) reach() {
 // can tell, until end. It is nil if that has passed meanwhile.
 func leaseOnPaper(t *testing.T, r *Runtime, end time.Time) *instance {
 	s := r.instance(row{Info: Info{ID: newID(), Class: ClassExec, Status: StatusRunning, Created: time.Now(), Expires: end}, TTL: time.Hour, Fixed: true})
-	l := newLife("")
+	l := s.newLife()
 	l.client.Dial = func(context.Context) (net.Conn, error) {
 		host, guest := net.Pipe()
 		go (&fuseInit{conn: guest}).serve()

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hanzoai/sandbox/internal/cgroup"
 	"github.com/hanzoai/sandbox/internal/engine"
 )
 
@@ -52,12 +53,12 @@ func (r *runsc) command(ctx context.Context, log string, args ...string) *osexec
 }
 
 // start boots a sandbox from its bundle and returns when its init runs. The
-// engine goes on by itself.
+// engine goes on by itself, in the group.
 //
 // A start under way is not broken off when ctx ends, for what it had started
 // by then would be known to nobody. It is awaited, which takes a fraction of a
 // second, and then undone by who asked for it.
-func (r *runsc) start(ctx context.Context, id string, p places) error {
+func (r *runsc) start(ctx context.Context, id string, p places, group *cgroup.Group) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -76,7 +77,7 @@ func (r *runsc) start(ctx context.Context, id string, p places) error {
 	}
 	cmd := r.command(patient, p.engineLog, "run", "--bundle="+p.bundle, "--detach", id)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	if err := group.Start(cmd); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
 	raiseFiles(cmd.Process.Pid)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hanzoai/sandbox/internal/cgroup"
 	"github.com/hanzoai/sandbox/internal/engine"
 	"github.com/hanzoai/sandbox/internal/volume"
 )
@@ -68,6 +69,11 @@ type Config struct {
 	// It must not call the Runtime.
 	Events func(Event)
 
+	// Strict has New fail, with ErrUnavailable, where a limit cannot be
+	// enforced on this machine. Otherwise sandboxes start without it, and
+	// Runtime.Enforcement tells.
+	Strict bool
+
 	// Logger takes what cannot be returned to a caller. Nil discards it.
 	Logger *slog.Logger
 
@@ -89,6 +95,7 @@ type Runtime struct {
 	lock    *os.File
 	engine  *runsc
 	volumes *volume.Store
+	cgroups *cgroup.Host
 	bin     string
 	boot    string // of this machine
 
@@ -174,6 +181,10 @@ func (r *Runtime) open(cfg *Config) (err error) {
 		}
 	}
 	if r.volumes, err = volume.Open(r.folder("volumes")); err != nil {
+		return err
+	}
+	r.cgroups = cgroup.Open()
+	if err := r.checkEnforcement(cfg.Strict); err != nil {
 		return err
 	}
 	if r.bin, err = installInit(executable, r.folder("bin")); err != nil {

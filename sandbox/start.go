@@ -26,20 +26,26 @@ func (s *instance) start(ctx context.Context, image *Image, event EventKind) err
 	}
 	s.runtime.step("start: mounted")
 	if err := s.prepare(bundleSpec(s.places, image, &layout{
-		workdir: s.row.Workdir, volume: volume, memory: defaultMemory, disk: s.class().Disk,
+		workdir: s.row.Workdir, volume: volume, limits: s.row.Limits, disk: s.class().Disk,
 	})); err != nil {
 		return err
 	}
+	if err := s.makeGroup(); err != nil {
+		return err
+	}
 	s.runtime.step("start: bundle")
-	if err := s.runtime.engine.start(ctx, s.id, s.places); err != nil {
+	if err := s.runtime.engine.start(ctx, s.id, s.places, s.group); err != nil {
 		return err
 	}
 	s.runtime.step("start: engine")
 	if err := s.identify(); err != nil {
 		return err
 	}
-	l := newLife(s.initSocket())
+	l := s.newLife()
 	if err := s.meet(ctx, l); err != nil {
+		return err
+	}
+	if err := s.limitCPU(); err != nil {
 		return err
 	}
 	s.runtime.step("start: met")
@@ -63,8 +69,14 @@ func (s *instance) enter(l *life, event EventKind) error {
 	if r.closed {
 		return ErrClosed
 	}
-	r.tasks.Go(func() { s.watchOver(l) })
+	s.watch(l)
 	return nil
+}
+
+// watch starts what goes on beside a life.
+func (s *instance) watch(l *life) {
+	s.runtime.tasks.Go(func() { s.watchOver(l) })
+	s.runtime.tasks.Go(func() { s.watchMemory(l) })
 }
 
 // identify notes which processes the engine is.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/cgroup"
 )
 
 // A State is what a process holds that a Runtime may leave behind.
@@ -148,14 +150,20 @@ func folders() []string {
 	return list
 }
 
+// cgroups lists the control groups of sandboxes in which there are engines of
+// this process, or nobody: others' are left out.
 func cgroups() []string {
+	host := cgroup.Open()
+	ids, _ := host.List()
 	var list []string
-	for _, pattern := range []string{"/sys/fs/cgroup/sandbox*/*", "/sys/fs/cgroup/*/sandbox*/*"} {
-		match, _ := filepath.Glob(pattern)
-		for _, path := range match {
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				list = append(list, path)
-			}
+	for _, id := range ids {
+		pids, err := host.Group(id).Procs()
+		ours := slices.ContainsFunc(pids, func(pid int) bool {
+			cmdline, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			return bytes.Contains(cmdline, []byte("--root="+os.TempDir()))
+		})
+		if err == nil && (ours || len(pids) == 0) {
+			list = append(list, id)
 		}
 	}
 	return list

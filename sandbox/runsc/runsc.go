@@ -27,6 +27,7 @@ func init() {
 		return
 	}
 	freshFlags()
+	os.Args = tellLimits(os.Args)
 	cli.Run(nil, commands(), nil)
 	os.Exit(0)
 }

@@ -33,6 +33,8 @@ var ErrLost = errors.New("connection to the sandbox lost")
 type Client struct {
 	// Dial opens a connection to the init.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Bounds are told to the init by Watch.
+	Bounds wire.Bounds
 }
 
 // A call is one operation under way.
@@ -197,6 +199,17 @@ func (c *Client) Ports(ctx context.Context) ([]uint16, error) {
 	return wire.ParsePorts(b)
 }
 
+// Shed ends the command that has the most memory, and returns when it has
+// ended. With commands it counts what they have left behind.
+func (c *Client) Shed(ctx context.Context) (wire.Shed, error) {
+	var s wire.Shed
+	b, err := c.ask(ctx, &wire.Request{Op: wire.OpShed})
+	if err != nil {
+		return s, err
+	}
+	return s, s.Decode(b)
+}
+
 // A Watch is the connection by which a Runtime and an init know of each other.
 type Watch struct {
 	call *call
@@ -211,7 +224,7 @@ type Watch struct {
 // Watch tells the init when the sandbox ends, and that it ends orphan after
 // the Watch is closed or its holder dies; 0 means not because of that.
 func (c *Client) Watch(ctx context.Context, end time.Time, orphan time.Duration) (*Watch, error) {
-	l, err := c.start(ctx, &wire.Request{Op: wire.OpWatch, Deadline: end, Orphan: orphan})
+	l, err := c.start(ctx, &wire.Request{Op: wire.OpWatch, Deadline: end, Orphan: orphan, Bounds: c.Bounds})
 	if err != nil {
 		return nil, err
 	}

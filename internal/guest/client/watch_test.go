@@ -169,3 +169,44 @@ func TestDialPortRefused(t *testing.T) {
 	is.True(ok)
 	is.Equal(e.Errno, syscall.ECONNREFUSED)
 }
+
+// TestBounds are told with the watch.
+func TestBounds(t *testing.T) {
+	is := is.New(t)
+	asked := make(chan wire.Request, 1)
+	c := serve(t, func(g *guest) {
+		asked <- g.request()
+		g.send(wire.KindOK, "")
+		g.wait()
+	})
+	c.Bounds = wire.Bounds{Memory: 1 << 30, Quota: 50_000, Pids: 512, AllPids: 1024}
+	w, err := c.Watch(within(t, patience), time.Time{}, 0)
+	is.NoErr(err)
+	defer w.Close()
+	is.Equal((<-asked).Bounds, c.Bounds)
+}
+
+func TestShed(t *testing.T) {
+	is := is.New(t)
+	answer := wire.Shed{Killed: true, Memory: 1 << 40}
+	c := serve(t, func(g *guest) {
+		if g.request().Op == wire.OpShed {
+			g.send(wire.KindOK, string(answer.Append(nil)))
+		}
+	})
+	got, err := c.Shed(within(t, patience))
+	is.NoErr(err)
+	is.Equal(got, answer)
+}
+
+// TestShedByAnOlderInit, which does not know what it is asked.
+func TestShedByAnOlderInit(t *testing.T) {
+	is := is.New(t)
+	c := serve(t, func(g *guest) {
+		g.request()
+		g.fail(wire.Error{Errno: syscall.ENOSYS, Text: "unknown operation"})
+	})
+	_, err := c.Shed(within(t, patience))
+	e, ok := errors.AsType[*wire.Error](err)
+	is.True(ok && e.Errno == syscall.ENOSYS)
+}

@@ -6,9 +6,12 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/sys"
+	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
 // cgroupRoot is where the sandbox's own cgroup hierarchy is mounted.
@@ -18,57 +21,71 @@ const cgroupRoot = "/sys/fs/cgroup"
 // cgroup however it detaches itself, so that one write ends all of it. Only
 // root can write there.
 type groups struct {
-	root string
+	root string // the group of all commands
 
 	mu      sync.Mutex
 	next    int
-	pending []*group // of ended commands, until what they left behind ends
+	bounds  wire.Bounds
+	live    map[*group]struct{} // of commands
+	pending []*group            // of ended commands, until what they left behind ends
 }
 
+// controllers are what groups have. That of memory counts; that of cpu only
+// holds what is to be read there.
+const controllers = "+cpu +memory +pids"
+
 // newGroups moves the init out of the way: a cgroup that gives controllers to
-// its children holds no process itself.
+// its children holds no process itself. Commands are together in one, beside
+// that of the init, which their number must not hinder.
 func newGroups(root string) (*groups, error) {
-	if err := os.Mkdir(root+"/init", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	commands := root + "/commands"
+	for _, dir := range []string{root + "/init", commands} {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
 	}
 	if err := writeFile(root+"/init/cgroup.procs", "1"); err != nil {
 		return nil, err
 	}
-	if err := writeFile(root+"/cgroup.subtree_control", "+pids +memory"); err != nil {
-		return nil, err
+	for _, dir := range []string{root, commands} {
+		if err := writeFile(dir+"/cgroup.subtree_control", controllers); err != nil {
+			return nil, err
+		}
 	}
-	return &groups{root: root}, nil
+	g := &groups{root: commands, live: map[*group]struct{}{}}
+	return g, g.bound(wire.Bounds{Pids: defaultPids})
 }
 
 // A group is the cgroup of one command.
 type group struct {
 	path string
 	dir  int
+	shed atomic.Bool // ended because there was too little memory
 }
 
 func (g *groups) create() (*group, error) {
 	g.mu.Lock()
 	g.next++
-	path := g.root + "/cmd" + strconv.Itoa(g.next)
+	c, bounds := &group{path: g.root + "/cmd" + strconv.Itoa(g.next), dir: -1}, g.bounds
 	g.mu.Unlock()
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err := os.Mkdir(c.path, 0o755); err != nil {
 		return nil, err
 	}
-	dir, err := openFD(path, syscall.O_RDONLY|syscall.O_DIRECTORY)
+	dir, err := openFD(c.path, syscall.O_RDONLY|syscall.O_DIRECTORY)
 	if err == nil {
-		err = writeFile(path+"/pids.max", maxPids)
+		err = setBounds(c.path, bounds.Memory, bounds.Quota, bounds.Pids)
 	}
 	if err != nil {
 		closeFDs(&dir)
-		syscall.Rmdir(path)
+		syscall.Rmdir(c.path)
 		return nil, err
 	}
-	return &group{path: path, dir: dir}, nil
+	c.dir = dir
+	g.mu.Lock()
+	g.live[c] = struct{}{}
+	g.mu.Unlock()
+	return c, nil
 }
-
-// maxPids is how many processes and threads a command may have at a time. Each
-// is a thread on the host too, which a fork bomb would run out of.
-const maxPids = "512"
 
 // kill ends every process in the group, and those that they are just starting.
 func (g *group) kill() {
@@ -77,22 +94,32 @@ func (g *group) kill() {
 	}
 }
 
-// waitEmpty returns when the group holds no process. The kernel says so by
-// POLLPRI on cgroup.events.
+// waitEmpty returns when the group holds no process.
 func (g *group) waitEmpty() {
+	if err := g.empty(time.Time{}); err != nil {
+		fatal("cgroup.events", err)
+	}
+}
+
+// empty waits until the group holds no process, or until end, if that is not
+// zero. The kernel says so by POLLPRI on cgroup.events.
+func (g *group) empty(end time.Time) error {
 	fd, err := openFD(g.path+"/cgroup.events", syscall.O_RDONLY)
 	if err != nil {
-		fatal("cgroup.events", err)
+		return err
 	}
 	defer syscall.Close(fd)
 	for {
 		var buf [128]byte
 		n, err := syscall.Pread(fd, buf[:], 0)
 		if err != nil {
-			fatal("cgroup.events", err)
+			return err
 		}
 		if !populated(string(buf[:n])) {
-			return
+			return nil
+		}
+		if !end.IsZero() && time.Now().After(end) {
+			return syscall.ETIMEDOUT
 		}
 		// The notice may have come before the poll: look again soon.
 		sys.Poll([]sys.PollFd{{Fd: int32(fd), Events: sys.POLLPRI}}, noticeInterval)
@@ -115,12 +142,13 @@ func populated(events string) bool {
 // release removes the group, now or when the last process in it has ended.
 func (g *groups) release(c *group) {
 	syscall.Close(c.dir)
-	if syscall.Rmdir(c.path) == nil {
-		return
-	}
+	gone := syscall.Rmdir(c.path) == nil
 	g.mu.Lock()
-	g.pending = append(g.pending, c)
-	g.mu.Unlock()
+	defer g.mu.Unlock()
+	delete(g.live, c)
+	if !gone {
+		g.pending = append(g.pending, c)
+	}
 }
 
 // busy reports whether an ended command has left something behind.

@@ -33,7 +33,10 @@ func TestPopulated(t *testing.T) {
 // fakeGroups stands on a plain folder, where a group is one too.
 func fakeGroups(t *testing.T) *groups {
 	t.Helper()
-	root := tree(t, map[string]os.FileMode{"init/cgroup.procs": 0o644, "cgroup.subtree_control": 0o644})
+	root := tree(t, map[string]os.FileMode{
+		"init/cgroup.procs": 0o644, "cgroup.subtree_control": 0o644,
+		"commands/cgroup.subtree_control": 0o644, "commands/memory.max": 0o644, "commands/cpu.max": 0o644, "commands/pids.max": 0o644,
+	})
 	g, err := newGroups(root)
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +56,11 @@ func contents(t *testing.T, path ...string) string {
 func TestNewGroups(t *testing.T) {
 	is := is.New(t)
 	g := fakeGroups(t)
-	is.True(strings.HasPrefix(contents(t, g.root, "init/cgroup.procs"), "1")) // the init itself has moved
-	is.Equal(contents(t, g.root, "cgroup.subtree_control"), "+pids +memory")
+	top := filepath.Dir(g.root)
+	is.True(strings.HasPrefix(contents(t, top, "init/cgroup.procs"), "1")) // the init itself has moved
+	for _, dir := range []string{top, g.root} {
+		is.Equal(contents(t, dir, "cgroup.subtree_control"), "+cpu +memory +pids")
+	}
 	_, err := newGroups(g.root + "/missing")
 	is.True(err != nil)
 }

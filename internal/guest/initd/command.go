@@ -58,12 +58,13 @@ func (cmd *command) run() wire.Exit {
 	for _, out := range cmd.outputs {
 		out.leave()
 	}
-	if cmd.killed {
+	if cmd.killed || cmd.group.shed.Load() {
 		cmd.group.waitEmpty()
 	}
 	exit := wire.Exit{Code: cmd.ws.ExitStatus(), Killed: cmd.killed}
 	if cmd.ws.Signaled() {
 		exit.Code, exit.Signal = 0, cmd.ws.Signal()
+		exit.Shed = exit.Signal == syscall.SIGKILL && cmd.group.shed.Load()
 	}
 	return exit
 }

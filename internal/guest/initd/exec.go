@@ -1,8 +1,10 @@
 package initd
 
 import (
+	"runtime"
 	"syscall"
 
+	"github.com/hanzoai/sandbox/internal/guest/sys"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -28,7 +30,7 @@ func (s *server) exec(c *conn, r *wire.Request) error {
 		if c.hungUp() { // it may have waited for its turn
 			return 0, syscall.ECANCELED
 		}
-		return fork(path, r, stdio, group, &pidfd)
+		return s.fork(path, r, stdio, group, &pidfd)
 	})
 	if err != nil {
 		return startError(err, r.Argv[0])
@@ -63,8 +65,14 @@ func (s *server) prepare(r *wire.Request) (path string, io *stdio, err error) {
 	return path, io, err
 }
 
-// fork starts the program in its cgroup as its user, the leader of a session.
-func fork(path string, r *wire.Request, stdio *stdio, g *group, pidfd *int) (int, error) {
+// fork starts the program in its cgroup as its user, the leader of a session,
+// on the processors that the sandbox is to see: it has them from this thread.
+func (s *server) fork(path string, r *wire.Request, stdio *stdio, g *group, pidfd *int) (int, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if n := s.groups.cpus(); n > 0 {
+		_ = sys.SetAffinity(n) // it is but what programs are told
+	}
 	attr := &syscall.ProcAttr{
 		Dir:   r.Dir,
 		Env:   r.Env,

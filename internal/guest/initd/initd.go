@@ -110,6 +110,8 @@ func (s *server) do(c *conn, r *wire.Request) error {
 		return dial(c, r)
 	case wire.OpPorts:
 		return ports(c)
+	case wire.OpShed:
+		return s.shed(c)
 	}
 	return &wire.Error{Errno: syscall.ENOSYS, Text: "unknown operation"}
 }

@@ -80,6 +80,11 @@ func (s *server) watch(c *conn, r *wire.Request) error {
 	defer s.fuse.leave()
 	for {
 		s.fuse.set(r.Deadline)
+		if r.Bounds != (wire.Bounds{}) {
+			if err := s.groups.bound(r.Bounds); err != nil {
+				return err
+			}
+		}
 		if err := c.send(wire.KindOK, nil); err != nil {
 			return err
 		}

@@ -126,6 +126,20 @@ func LstatAt(dir int, name string, st *syscall.Stat_t) error {
 	return fail(e)
 }
 
+// maxCPUs is how many processors a mask has room for.
+const maxCPUs = 1024
+
+// SetAffinity allows this thread, and what it starts from now on, the first n
+// processors. Those that there are not count for nothing.
+func SetAffinity(n int) error {
+	var mask [maxCPUs / 64]uint64
+	for i := range min(n, maxCPUs) {
+		mask[i/64] |= 1 << (i % 64)
+	}
+	_, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	return fail(e)
+}
+
 // SetLimit sets a resource limit of this process, soft and hard.
 func SetLimit(resource int, value uint64) error {
 	limit := [2]uint64{value, value}

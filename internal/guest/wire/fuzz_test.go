@@ -80,7 +80,7 @@ func FuzzRequest(f *testing.F) {
 	for _, r := range []wire.Request{
 		{},
 		{Op: wire.OpExec, Argv: []string{"sh", ""}, Env: []string{"A=b"}, Dir: "/", Limits: []wire.Limit{{Resource: 1, Value: 2}}},
-		{Op: wire.OpWatch, Deadline: time.Unix(1, 2), Orphan: 3},
+		{Op: wire.OpWatch, Deadline: time.Unix(1, 2), Orphan: 3, Bounds: wire.Bounds{Memory: 4, Pids: 5}},
 		{Op: wire.OpWrite, Path: "/p", Perm: 0o644, Offset: -1, All: true, Port: 80},
 	} {
 		f.Add(r.Append(nil))
@@ -119,7 +119,8 @@ func FuzzReplies(f *testing.F) {
 	f.Add(stat.Append(nil))
 	f.Add(wire.AppendEntry(wire.AppendEntry(nil, &stat), &wire.Stat{}))
 	f.Add((&wire.Error{Phase: 1, Errno: 2, Path: "p", Text: "t"}).Append(nil))
-	f.Add((&wire.Exit{Code: 1, Signal: 2, Killed: true}).Append(nil))
+	f.Add((&wire.Exit{Code: 1, Signal: 2, Killed: true, Shed: true}).Append(nil))
+	f.Add((&wire.Shed{Killed: true, Memory: 1 << 40}).Append(nil))
 	f.Add(wire.Credit(wire.KindStdout, wire.Window))
 	f.Add([]byte{1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -138,6 +139,12 @@ func FuzzReplies(f *testing.F) {
 		if x.Decode(b) == nil {
 			if err := x1.Decode(x.Append(nil)); err != nil || x != x1 || x.Code < 0 || x.Code > 255 || x.Signal < 0 || x.Signal > 127 {
 				t.Fatalf("%+v became %+v, %v", x, x1, err)
+			}
+		}
+		var d, d1 wire.Shed
+		if d.Decode(b) == nil {
+			if err := d1.Decode(d.Append(nil)); err != nil || d != d1 {
+				t.Fatalf("%+v became %+v, %v", d, d1, err)
 			}
 		}
 		if stream, n, err := wire.ParseCredit(b); err == nil && (n < 0 || n > wire.Window || stream != wire.Kind(b[0])) {

@@ -23,6 +23,7 @@ const (
 	OpRemove
 	OpDial
 	OpPorts
+	OpShed // end the command that has the most memory
 )
 
 // Streams says which standard streams of a command the host is connected to.
@@ -62,6 +63,7 @@ type Request struct {
 	// The watch: how the sandbox ends without its Runtime.
 	Deadline time.Time     // the lease's end; the zero time is none
 	Orphan   time.Duration // how long the sandbox lives on after the watch breaks; 0 = until Deadline
+	Bounds   Bounds        // the zero Bounds leave those that there are
 }
 
 // A Limit is a resource limit of a command, soft and hard alike.
@@ -94,6 +96,7 @@ const (
 	tagPort
 	tagDeadline
 	tagOrphan
+	tagBounds
 )
 
 // Append appends the encoded request to b.
@@ -122,7 +125,11 @@ func (r *Request) Append(b []byte) []byte {
 	if !r.Deadline.IsZero() {
 		b = putBytes(b, tagDeadline, appendUvarint(nil, uint64(r.Deadline.UnixNano())))
 	}
-	return putUint(b, tagOrphan, uint64(r.Orphan))
+	b = putUint(b, tagOrphan, uint64(r.Orphan))
+	if r.Bounds != (Bounds{}) {
+		b = putBytes(b, tagBounds, r.Bounds.append(nil))
+	}
+	return b
 }
 
 // ErrVersion says that a request is of a newer protocol than its receiver.
@@ -184,6 +191,8 @@ func (r *Request) set(tag byte, v value) error {
 		r.Deadline = time.Unix(0, int64(v.uint()))
 	case tagOrphan:
 		r.Orphan = time.Duration(v.uint())
+	case tagBounds:
+		return r.Bounds.decode(v)
 	}
 	return nil
 }

@@ -52,6 +52,8 @@ func TestRequestRoundTrip(t *testing.T) {
 		{Offset: -1, WaitDelay: -1, Orphan: math.MinInt64},
 		{Op: wire.OpWatch, Deadline: time.Unix(1_900_000_000, 123), Orphan: time.Second},
 		{Deadline: time.Unix(-1, 0)},
+		{Op: wire.OpWatch, Bounds: wire.Bounds{Memory: math.MaxUint64, Quota: 1, Pids: 2, AllPids: 3}},
+		{Op: wire.OpShed, Bounds: wire.Bounds{AllPids: math.MaxUint64}},
 		{Path: strings.Repeat("long/", 100_000), All: true},
 		{Argv: make([]string, 10_000)},
 	} {
@@ -84,6 +86,7 @@ func (anyRequest) Generate(r *rand.Rand, size int) reflect.Value {
 		Rows: uint16(r.Uint32()), Cols: uint16(r.Uint32()), WaitDelay: time.Duration(r.Uint64()),
 		Path: anyString(r, size), Perm: r.Uint32(), Offset: int64(r.Uint64()), All: r.Intn(2) == 0,
 		Port: uint16(r.Uint32()), Deadline: time.Unix(0, int64(r.Uint64())), Orphan: time.Duration(r.Uint64()),
+		Bounds: wire.Bounds{Memory: r.Uint64(), Quota: r.Uint64(), Pids: r.Uint64(), AllPids: r.Uint64()},
 	}
 	for range r.Intn(4) {
 		req.Limits = append(req.Limits, wire.Limit{Resource: int(r.Uint32()), Value: r.Uint64()})
@@ -157,11 +160,12 @@ func TestRequestGolden(t *testing.T) {
 		Op: wire.OpExec, Argv: []string{"a", ""}, Env: []string{"K=v"}, Dir: "/d", UID: 1000, GID: 100,
 		Streams: wire.Stdout, Terminal: true, Rows: 24, Cols: 80, WaitDelay: 5, Limits: []wire.Limit{{Resource: 9, Value: 300}},
 		Path: "/p", Perm: 0o644, Offset: 6, All: true, Port: 80, Deadline: time.Unix(0, 7), Orphan: 8,
+		Bounds: wire.Bounds{Memory: 9, Quota: 10, Pids: 11, AllPids: 12},
 	}
 	is.Equal(hex.EncodeToString(r.Append([]byte{0xff})), "ff"+"01"+
 		"010103"+"020161"+"0200"+"03034b3d76"+"04022f64"+"0502e807"+"060164"+
 		"070102"+"080101"+"090118"+"0a0150"+"0b0105"+"0c0309ac02"+
-		"0d022f70"+"0e02a403"+"0f0106"+"100101"+"110150"+"120107"+"130108")
+		"0d022f70"+"0e02a403"+"0f0106"+"100101"+"110150"+"120107"+"130108"+"140c"+"010109"+"02010a"+"03010b"+"04010c")
 }
 
 func TestUnknownTagsAreSkipped(t *testing.T) {
@@ -207,8 +211,9 @@ func TestMalformedRequests(t *testing.T) {
 		"\x01\x02\x80",     // an unfinished length
 		"\x01\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01abc",  // a length of 2^64-1
 		"\x01\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", // a length of more than 64 bits
-		"\x01\x0c\x00", // a limit of nothing
-		"\x01\xc8\x7f", // an unknown tag, cut
+		"\x01\x0c\x00",         // a limit of nothing
+		"\x01\x14\x02\x01\x05", // bounds that are cut
+		"\x01\xc8\x7f",         // an unknown tag, cut
 	} {
 		var r wire.Request
 		if err := r.Decode([]byte(b)); err == nil {

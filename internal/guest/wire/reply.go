@@ -26,6 +26,7 @@ const (
 	tagSignal
 	tagCause
 	tagModNano
+	tagShed
 )
 
 // Append appends the encoded stat to b.
@@ -169,13 +170,15 @@ type Exit struct {
 	Code   int
 	Signal syscall.Signal // 0 if it exited
 	Killed bool           // the host asked for its end
+	Shed   bool           // it had the most memory when there was too little
 }
 
 // Append appends the encoded exit to b.
 func (e *Exit) Append(b []byte) []byte {
 	b = putUint(b, tagCode, uint64(e.Code))
 	b = putUint(b, tagSignal, uint64(e.Signal))
-	return putBool(b, tagCause, e.Killed)
+	b = putBool(b, tagCause, e.Killed)
+	return putBool(b, tagShed, e.Shed)
 }
 
 // Decode sets e to the encoded exit b.
@@ -189,6 +192,8 @@ func (e *Exit) Decode(b []byte) error {
 			e.Signal = syscall.Signal(v.uint() & 0x7f)
 		case tagCause:
 			e.Killed = v.uint() != 0
+		case tagShed:
+			e.Shed = v.uint() != 0
 		}
 		return nil
 	})

@@ -173,8 +173,8 @@ func TestErrorText(t *testing.T) {
 func TestExitRoundTrip(t *testing.T) {
 	for code := range 256 {
 		for _, signal := range []syscall.Signal{0, 1, 9, 64, 127} {
-			for _, killed := range []bool{false, true} {
-				want := wire.Exit{Code: code, Signal: signal, Killed: killed}
+			for i := range 4 {
+				want := wire.Exit{Code: code, Signal: signal, Killed: i&1 != 0, Shed: i&2 != 0}
 				var got wire.Exit
 				if err := got.Decode(want.Append(nil)); err != nil || got != want {
 					t.Errorf("%+v became %+v, %v", want, got, err)
@@ -206,6 +206,7 @@ func TestEveryReplyFieldIsSent(t *testing.T) {
 		func() message { return &wire.Stat{} },
 		func() message { return &wire.Error{} },
 		func() message { return &wire.Exit{} },
+		func() message { return &wire.Shed{} },
 	} {
 		for field := range reflect.TypeOf(fresh()).Elem().Fields() {
 			m, got := fresh(), fresh()
@@ -235,6 +236,10 @@ func TestRepliesSkipUnknownTags(t *testing.T) {
 	var gx wire.Exit
 	is.NoErr(gx.Decode(append(x.Append(nil), unknown...)))
 	is.Equal(gx, x)
+	d := wire.Shed{Memory: 5}
+	var gd wire.Shed
+	is.NoErr(gd.Decode(append(d.Append(nil), unknown...)))
+	is.Equal(gd, d)
 }
 
 func TestCredit(t *testing.T) {

@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/cgroup"
+	"github.com/hanzoai/sandbox/internal/guest/wire"
+)
+
+// The kernel knows one answer to a group that has reached its limit: it kills
+// a process, and the engine is all of them. So the limit of a sandbox is kept
+// by its Runtime, which looks at the memory in use and has the init kill the
+// largest command; the kernel's own limit stands above, for when that is too
+// slow. What is looked at leaves the page cache out, with which a sandbox that
+// writes files fills any limit.
+
+const (
+	// growth is the fastest that memory is taken to grow, in bytes a second.
+	growth = 4 << 30
+	// fastLook and slowLook bound how often it is looked at.
+	fastLook = 5 * time.Millisecond
+	slowLook = time.Second
+	// shedTimeout bounds the killing of one command.
+	shedTimeout = 5 * time.Second
+	// shedSettle is how long a killed command's memory may take to be given
+	// back before the next is killed.
+	shedSettle = 250 * time.Millisecond
+	// helpless is how often to look when there is nothing to kill.
+	helpless = 50 * time.Millisecond
+)
+
+// A memoryWatch keeps one sandbox below its limit.
+type memoryWatch struct {
+	*instance
+	*life
+	meter *cgroup.Meter
+	limit int64
+	alone bool // nothing could be killed when it was last over the limit
+}
+
+// watchMemory watches until the life ends or the Runtime lets it go.
+func (s *instance) watchMemory(l *life) {
+	w := &memoryWatch{instance: s, life: l, limit: s.row.Limits.Memory}
+	var err error
+	if w.meter, err = s.controlGroup().Meter(); err != nil || w.limit == 0 {
+		return // as Enforcement tells
+	}
+	defer w.meter.Close()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-l.gone:
+			return
+		case <-s.runtime.ctx.Done():
+			return
+		case <-next.C:
+		}
+		wait, err := w.look()
+		if err != nil {
+			w.stopped(err)
+			return
+		}
+		next.Reset(wait)
+	}
+}
+
+// stopped tells of a group that cannot be read, unless it has been removed.
+func (w *memoryWatch) stopped(err error) {
+	if !errors.Is(err, syscall.ENODEV) {
+		w.runtime.log.Error("memory is not watched any more", "id", w.id, "error", err)
+	}
+}
+
+// look does what is to be done now and returns when to look again.
+func (w *memoryWatch) look() (time.Duration, error) {
+	kills, err := w.meter.Kills()
+	if err != nil {
+		return 0, err
+	}
+	if kills > 0 {
+		w.broken()
+		return slowLook, nil
+	}
+	used, err := w.used()
+	if err != nil {
+		return 0, err
+	}
+	if used < w.limit {
+		w.alone = false
+		return pace(w.limit - used), nil
+	}
+	return w.shed(used)
+}
+
+// used is the memory in use, or an amount below the limit that it is not
+// above.
+func (w *memoryWatch) used() (int64, error) {
+	total, err := w.meter.Total()
+	if err != nil || total < w.limit {
+		return total, err
+	}
+	return w.meter.Used()
+}
+
+// pace is how long so much memory lasts at the least.
+func pace(headroom int64) time.Duration {
+	wait := time.Duration(float64(headroom) / growth * float64(time.Second))
+	return min(max(wait, fastLook), slowLook)
+}
+
+// broken ends a sandbox of which the kernel has killed some process: what is
+// left of an engine may hang, and is of no use.
+func (w *memoryWatch) broken() {
+	ctx, cancel := context.WithTimeout(w.runtime.ctx, cleanupTimeout)
+	defer cancel()
+	s := w.instance
+	s.mu.Lock()
+	engine := s.row.Engine
+	s.mu.Unlock()
+	if len(engine) == 0 {
+		return // somebody else has ended it
+	}
+	if err := engine[0].kill(ctx); err != nil {
+		w.runtime.log.Error("end of a sandbox that was out of memory", "id", w.id, "error", err)
+	}
+}
+
+// shed has the largest command killed.
+func (w *memoryWatch) shed(used int64) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(w.runtime.ctx, shedTimeout)
+	defer cancel()
+	killed, err := w.client.Shed(ctx)
+	log := w.runtime.log.With("id", w.id, "used", mib(used), "limit", mib(w.limit))
+	switch {
+	case unsupported(err):
+		log.Error("out of memory, and the init of this sandbox is too old to help")
+		return slowLook, nil
+	case err != nil:
+		if w.runtime.ctx.Err() == nil {
+			log.Error("out of memory", "error", err)
+		}
+		return helpless, nil
+	case !killed.Killed:
+		if !w.alone {
+			log.Warn("out of memory, and no command is left to kill: it is in files")
+		}
+		w.alone = true
+		return helpless, nil
+	}
+	log.Warn("out of memory: the largest command was killed", "it had", mib(int64(killed.Memory)))
+	return w.settle()
+}
+
+func unsupported(err error) bool {
+	e, ok := errors.AsType[*wire.Error](err)
+	return ok && e.Errno == syscall.ENOSYS
+}
+
+// settle waits for what has been killed to give its memory back.
+func (w *memoryWatch) settle() (time.Duration, error) {
+	end := time.NewTimer(shedSettle)
+	defer end.Stop()
+	again := time.NewTicker(fastLook)
+	defer again.Stop()
+	for {
+		used, err := w.used()
+		if err != nil || used < w.limit {
+			return fastLook, err
+		}
+		select {
+		case <-end.C:
+			return 0, nil
+		case <-w.runtime.ctx.Done():
+			return 0, nil
+		case <-again.C:
+		}
+	}
+}
