@@ -193,7 +193,7 @@ func TestMemoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		is := is.New(t)
 		m := sandboxtest.NewMemory()
-		sb, err := m.Lease(t.Context(), sandbox.Spec{TTL: 3 * time.Hour})
+		sb, err := m.Lease(t.Context(), sandbox.Spec{TTL: 3 * time.Hour, Fixed: true})
 		is.NoErr(err)
 		start := time.Now()
 		is.NoErr(sb.Command("sleep", "3600").Run(t.Context()))
