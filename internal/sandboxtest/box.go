@@ -7,64 +7,44 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-// A box is a sandbox of a Memory.
+// A box is what runs of a sandbox of a Memory, from a lease or resume to the
+// next pause or the end.
 type box struct {
-	info     sandbox.Info
+	sandbox  *instance
+	workdir  string
 	env      []string
 	programs map[string]Program
 	files    *tree
-	timer    *time.Timer // of the lease
 
 	ctx context.Context //nolint:containedctx // the box's own life: what is in it ends with it
 	end context.CancelCauseFunc
 
-	work sync.WaitGroup // commands and programs under way
+	work sync.WaitGroup // calls and programs under way
+
+	uses, watched int // what keeps it from being idle; guarded by the sandbox's mu
 
 	mu        sync.Mutex
-	over      bool
 	lastPID   int
 	procs     map[int]*Proc
 	listeners map[int]*listener
 }
 
-func newBox(info sandbox.Info, programs map[string]Program, env []string) *box {
+func newBox(s *instance) *box {
+	workdir := s.info.Workdir
 	b := &box{
-		info: info, programs: maps.Clone(vocabulary), files: newTree(),
+		sandbox: s, workdir: workdir, programs: maps.Clone(vocabulary), files: newTree(workdir, s.disk),
 		env: slices.Concat([]string{
 			"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + homeDir, "USER=sandbox", "LOGNAME=sandbox", "LANG=C.UTF-8",
-		}, env),
+		}, s.env),
 		procs: map[int]*Proc{}, listeners: map[int]*listener{},
 	}
-	maps.Copy(b.programs, programs)
+	maps.Copy(b.programs, s.memory.Programs)
 	b.ctx, b.end = context.WithCancelCause(context.Background())
 	return b
-}
-
-// enter begins a command, which leave ends; it is false once the box has ended.
-func (b *box) enter() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over {
-		return false
-	}
-	b.work.Add(1)
-	return true
-}
-
-func (b *box) leave() { b.work.Done() }
-
-func (b *box) close() {
-	b.mu.Lock()
-	b.over = true
-	b.mu.Unlock()
-	b.timer.Stop()
-	b.end(sandbox.ErrEnded)
-	b.work.Wait()
 }
 
 func (b *box) add(p *Proc) {

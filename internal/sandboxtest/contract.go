@@ -23,11 +23,14 @@ type Sandboxes interface {
 // A Contract is what Run needs to know of a Driver.
 type Contract struct {
 	// Sandboxes are what is tested. Of the optional abilities (FileSystem,
-	// Dialer, PortLister) the tests cover those that it implements; the
-	// handle has to say of the others that they are missing.
+	// Dialer, PortLister, Pauser, Renewer, Purger) the tests cover those that
+	// it implements; the handle has to say of the others that they are
+	// missing. Its clocks are those of a sandbox.Config that sets none.
 	Sandboxes Sandboxes
 
-	// Spec is what the tests lease. They add to Env, and one sets TTL.
+	// Spec is what the tests lease. They add to Env, and some set another
+	// field: but for Image, Owner and Network it is best left zero. The
+	// projects have names that nobody else has.
 	Spec sandbox.Spec
 
 	// Listen returns a command that listens on a port of the sandbox's
@@ -46,6 +49,9 @@ func Run(t *testing.T, c Contract) {
 	t.Run("files", c.files)
 	t.Run("ports", c.ports)
 	t.Run("life", c.life)
+	t.Run("lease", c.leases)
+	t.Run("project", c.projects)
+	t.Run("pause", c.pauses)
 }
 
 // limit is how long a step may take that should take a moment.
@@ -70,18 +76,41 @@ var leaseEnv = []string{"FROM_LEASE=lease", "FROM_BOTH=lease"}
 // lease returns a sandbox that ends with the test.
 func (c Contract) lease(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
-	spec := c.Spec
-	spec.Env = slices.Concat(spec.Env, leaseEnv)
-	sb, err := c.Sandboxes.Lease(bounded(t), spec)
+	return c.leaseOf(t, func(*sandbox.Spec) {})
+}
+
+// leaseOf is lease with a Spec of the test's own.
+func (c Contract) leaseOf(t *testing.T, edit func(*sandbox.Spec)) *sandbox.Sandbox {
+	t.Helper()
+	sb, err := c.tryLease(t, edit)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return sb
+}
+
+// tryLease is leaseOf for what may be refused. With the sandbox its project's
+// files go, if the driver can do that.
+func (c Contract) tryLease(t *testing.T, edit func(*sandbox.Spec)) (*sandbox.Sandbox, error) {
+	t.Helper()
+	spec := c.Spec
+	spec.Env = slices.Concat(spec.Env, leaseEnv)
+	edit(&spec)
+	sb, err := c.Sandboxes.Lease(bounded(t), spec)
+	if err != nil {
+		return nil, err
+	}
+	end := sb.End
+	if _, able := c.Sandboxes.(sandbox.Purger); able {
+		end = sb.Purge
+	}
 	t.Cleanup(func() {
-		if err := end(t, sb); err != nil && !isOver(err) {
+		err := within(t, limit, func() error { return end(context.Background()) })
+		if err != nil && !isOver(err) {
 			t.Error(err)
 		}
 	})
-	return sb
+	return sb, nil
 }
 
 // end ends a sandbox.

@@ -27,6 +27,8 @@ func (c Contract) life(t *testing.T) {
 func (c Contract) refusedLease(t *testing.T) {
 	for name, spoil := range map[string]func(*sandbox.Spec){
 		"class":                    func(s *sandbox.Spec) { s.Class = "nosuch" },
+		"dev without a project":    func(s *sandbox.Spec) { s.Class, s.Project = sandbox.ClassDev, "" },
+		"desktop without one":      func(s *sandbox.Spec) { s.Class, s.Project = sandbox.ClassDesktop, "" },
 		"network":                  func(s *sandbox.Spec) { s.Network = "nosuch" },
 		"negative TTL":             func(s *sandbox.Spec) { s.TTL = -time.Second },
 		"environment without =":    func(s *sandbox.Spec) { s.Env = []string{"NAME"} },
@@ -35,12 +37,7 @@ func (c Contract) refusedLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := is.New(t)
-			spec := c.Spec
-			spoil(&spec)
-			sb, err := c.Sandboxes.Lease(bounded(t), spec)
-			if err == nil {
-				end(t, sb)
-			}
+			_, err := c.tryLease(t, spoil)
 			is.True(errors.Is(err, sandbox.ErrInvalid))
 		})
 	}
@@ -54,7 +51,7 @@ func (c Contract) unknown(t *testing.T) {
 		_, err := c.Sandboxes.Attach(bounded(t), id)
 		is.True(errors.Is(err, sandbox.ErrNotFound))
 		is.True(len(err.Error()) < 200) // what is no id is not repeated at length
-		for name, err := range uses(t, sandbox.Handle(c.Sandboxes, id)) {
+		for name, err := range calls(t, sandbox.Handle(c.Sandboxes, id)) {
 			if !errors.Is(err, sandbox.ErrNotFound) && !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s of the id %.30q: %v", name, id, err)
 			}
@@ -62,7 +59,20 @@ func (c Contract) unknown(t *testing.T) {
 	}
 }
 
-// uses makes every use of a sandbox and returns the error of each.
+// calls makes every call of a handle and returns the error of each.
+func calls(t *testing.T, sb *sandbox.Sandbox) map[string]error {
+	t.Helper()
+	ctx := bounded(t)
+	errs := uses(t, sb)
+	_, errs["Info"] = sb.Info(ctx)
+	errs["Pause"] = sb.Pause(ctx)
+	errs["Resume"] = sb.Resume(ctx)
+	errs["Purge"] = sb.Purge(ctx)
+	errs["End"] = sb.End(ctx)
+	return errs
+}
+
+// uses makes the calls that take a sandbox that runs.
 func uses(t *testing.T, sb *sandbox.Sandbox) map[string]error {
 	t.Helper()
 	ctx := bounded(t)
@@ -73,9 +83,7 @@ func uses(t *testing.T, sb *sandbox.Sandbox) map[string]error {
 		"Mkdir":     sb.Mkdir(ctx, "dir", 0o755),
 		"Remove":    sb.Remove(ctx, "file"),
 		"RemoveAll": sb.RemoveAll(ctx, "file"),
-		"End":       sb.End(ctx),
 	}
-	_, errs["Info"] = sb.Info(ctx)
 	_, errs["Open"] = fsys.Open("file")
 	_, errs["Stat"] = fs.Stat(fsys, "file")
 	_, errs["Lstat"] = fs.Lstat(fsys, "file")
@@ -85,6 +93,7 @@ func uses(t *testing.T, sb *sandbox.Sandbox) map[string]error {
 	_, errs["ReadDir"] = fs.ReadDir(fsys, ".")
 	_, errs["Ports"] = sb.Ports(ctx)
 	_, errs["DialContext"] = sb.DialContext(ctx, "tcp", "localhost:80")
+	_, errs["Renew"] = sb.Renew(ctx, time.Hour)
 	return errs
 }
 
@@ -104,6 +113,10 @@ func (c Contract) info(t *testing.T) {
 	is.Equal(outputOf(t, sb, "pwd"), info.Workdir+"\n")
 	is.True(info.Created.Sub(before).Abs() < limit)
 	is.True(info.Expires.After(info.Created))
+	is.True(!info.Used.Before(info.Created))
+	is.Equal(info.Project, "")
+	is.Equal(info.Volume, "") // nothing outlives it
+	is.Equal(info.Error, "")
 
 	other, err := c.Sandboxes.Attach(bounded(t), sb.ID())
 	is.NoErr(err)
@@ -113,13 +126,19 @@ func (c Contract) info(t *testing.T) {
 
 	is.NoErr(end(t, other))
 	is.True(errors.Is(end(t, sb), sandbox.ErrEnded)) // a second end is told from a first
-	for name, err := range uses(t, sb) {
+	c.isGone(t, sb)
+}
+
+// isGone wants nothing of a sandbox to be there any more.
+func (c Contract) isGone(t *testing.T, sb *sandbox.Sandbox) {
+	t.Helper()
+	errs := calls(t, sb)
+	_, errs["Attach"] = c.Sandboxes.Attach(bounded(t), sb.ID())
+	for name, err := range errs {
 		if !isOver(err) && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s after the end: %v", name, err)
 		}
 	}
-	_, err = c.Sandboxes.Attach(bounded(t), sb.ID())
-	is.True(isOver(err))
 }
 
 func (c Contract) endCommand(t *testing.T) {
@@ -135,8 +154,15 @@ func (c Contract) endCommand(t *testing.T) {
 }
 
 func (c Contract) endOpen(t *testing.T) {
-	is := is.New(t)
 	sb := c.lease(t)
+	c.breakOff(t, sb, sb.End)
+}
+
+// breakOff stops a sandbox under an open file, a file that is being written
+// and a connection.
+func (c Contract) breakOff(t *testing.T, sb *sandbox.Sandbox, stop func(context.Context) error) {
+	t.Helper()
+	is := is.New(t)
 	write(t, sb, "large", pattern(8<<20, 0), 0o644)
 	f, err := sb.FS(t.Context()).Open("large")
 	is.NoErr(err)
@@ -150,35 +176,32 @@ func (c Contract) endOpen(t *testing.T) {
 		return err
 	}))
 	_, dials := c.Sandboxes.(sandbox.Dialer)
-	ended := func() error { return nil }
+	broken := func() error { return nil }
 	if dials {
 		c.listen(t, sb, portA)
 		conn := dial(t, sb)
 		is.NoErr(says(conn, "hello"))
-		ended = func() error {
+		broken = func() error {
 			_, err := conn.Read(make([]byte, 1))
 			return err
 		}
 	}
-	is.NoErr(end(t, sb))
+	is.NoErr(within(t, limit, func() error { return stop(context.Background()) }))
 	_, err = io.Copy(io.Discard, f)
-	is.True(err != nil)                              // not a file that is shorter than it was
-	is.True(await(t, soon, written) != nil)          // nor one that nobody will find
-	is.True(!dials || within(t, soon, ended) != nil) // nor a connection to nowhere
+	is.True(err != nil)                               // not a file that is shorter than it was
+	is.True(await(t, soon, written) != nil)           // nor one that nobody will find
+	is.True(!dials || within(t, soon, broken) != nil) // nor a connection to nowhere
 }
 
 // endByTime waits for the end of a lease by what it does to a command.
 func (c Contract) endByTime(t *testing.T) {
 	is := is.New(t)
-	spec := c.Spec
-	spec.TTL, spec.Fixed = 2*time.Second, true // a command that runs does not lengthen it
-	sb, err := c.Sandboxes.Lease(bounded(t), spec)
-	is.NoErr(err)
-	info, err := sb.Info(bounded(t))
-	is.NoErr(err)
-	is.Equal(info.Expires.Sub(info.Created), spec.TTL)
+	const ttl = 2 * time.Second
+	sb := c.leaseOf(t, func(s *sandbox.Spec) { s.TTL, s.Fixed = ttl, true }) // a command that runs does not lengthen it
+	info := describe(t, sb)
+	is.Equal(lengthOf(info), ttl)
 	r := start(context.Background(), t, sleeper(sb))
-	err = await(t, time.Until(info.Expires)+2*soon, r.done)
+	err := await(t, time.Until(info.Expires)+2*soon, r.done)
 	is.True(!time.Now().Before(info.Expires)) // not before its time
 	is.True(errors.Is(err, sandbox.ErrEnded))
 	is.Equal(exitOf(t, err).Cause, sandbox.CauseEnded)

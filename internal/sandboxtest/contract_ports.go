@@ -72,7 +72,8 @@ func (c Contract) listen(t *testing.T, sb *sandbox.Sandbox, port int) (end func(
 	r := start(ctx, t, listen(t, sb, port))
 	end = sync.OnceFunc(func() {
 		cancel()
-		if err := await(t, limit, r.done); !errors.Is(err, context.Canceled) && !errors.Is(err, sandbox.ErrEnded) {
+		err := await(t, limit, r.done)
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, sandbox.ErrEnded) && !errors.Is(err, sandbox.ErrConflict) {
 			t.Errorf("the server on port %d ended by itself: %v", port, err)
 		}
 	})

@@ -52,6 +52,33 @@ func outputOf(t *testing.T, sb *sandbox.Sandbox, name string, arg ...string) str
 	return string(out)
 }
 
+// describe returns what there is to know of a sandbox.
+func describe(t *testing.T, sb *sandbox.Sandbox) sandbox.Info {
+	t.Helper()
+	info, err := sb.Info(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// lengthOf returns how long a lease is as it was taken.
+func lengthOf(info sandbox.Info) time.Duration { return info.Expires.Sub(info.Created) }
+
+// conflictOf wants err to be a conflict with a sandbox in that status.
+func conflictOf(t *testing.T, err error, with *sandbox.Sandbox, status sandbox.Status) {
+	t.Helper()
+	e, ok := errors.AsType[*sandbox.ConflictError](err)
+	switch {
+	case !ok || !errors.Is(err, sandbox.ErrConflict):
+		t.Fatalf("%T (%v) is not a ConflictError", err, err)
+	case e.ID != with.ID() || e.Status != status:
+		t.Errorf("a conflict with sandbox %s, %s; want %s, %s", e.ID, e.Status, with.ID(), status)
+	case e.Why == "":
+		t.Error("a conflict that does not say what does not fit")
+	}
+}
+
 // exitOf returns how the program ended of which err tells.
 func exitOf(t *testing.T, err error) *sandbox.ExitError {
 	t.Helper()

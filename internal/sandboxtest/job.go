@@ -32,14 +32,16 @@ type job struct {
 
 // Exec implements sandbox.Driver.
 func (m *Memory) Exec(ctx context.Context, id string, p *sandbox.Process) (sandbox.ExitStatus, error) {
-	b, err := m.find("exec", id)
+	enter := m.use
+	if p.Terminal != nil {
+		enter = m.watching
+	}
+	u, err := enter("exec", id)
 	if err != nil {
 		return sandbox.ExitStatus{}, err
 	}
-	if !b.enter() {
-		return sandbox.ExitStatus{}, &sandbox.Error{Op: "exec", ID: id, Err: sandbox.ErrEnded}
-	}
-	defer b.leave()
+	defer u.done()
+	b := u.box
 	if ctx.Err() != nil {
 		return cutStatus(context.Cause(ctx)), nil
 	}
@@ -68,7 +70,7 @@ func (b *box) prepare(p *sandbox.Process) (Program, error) {
 	if len(p.Args) == 0 {
 		return nil, &sandbox.StartError{Err: syscall.EINVAL}
 	}
-	dir := workpath.Dir(workdir, p.Dir)
+	dir := workpath.Dir(b.workdir, p.Dir)
 	info, err := b.files.stat(dir, true)
 	if err == nil && !info.IsDir() {
 		err = syscall.ENOTDIR
@@ -87,11 +89,11 @@ func (b *box) prepare(p *sandbox.Process) (Program, error) {
 func (j *job) connect(p *sandbox.Process) *Proc {
 	j.users.Add(1)
 	main := &Proc{
-		Args: p.Args, Dir: workpath.Dir(workdir, p.Dir), User: p.User, Limits: p.Limits, Terminal: p.Terminal,
+		Args: p.Args, Dir: workpath.Dir(j.box.workdir, p.Dir), User: p.User, Limits: p.Limits, Terminal: p.Terminal,
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, job: j,
 	}
 	if p.Stdin != nil {
-		j.stdin = newFeed(p.Stdin)
+		j.stdin = newFeed(j.box.input(p))
 		main.Stdin = j.stdin.r
 	}
 	if p.Stdout != nil {
@@ -206,6 +208,8 @@ func cutStatus(why error) sandbox.ExitStatus {
 		status.Cause = sandbox.CauseTimeout
 	case errors.Is(why, sandbox.ErrEnded):
 		status.Cause = sandbox.CauseEnded
+	case errors.Is(why, sandbox.ErrConflict):
+		status.Cause = sandbox.CausePaused
 	}
 	return status
 }

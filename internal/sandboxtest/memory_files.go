@@ -12,19 +12,23 @@ import (
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-// file finds a sandbox and the absolute path of one of its files.
-func (m *Memory) file(ctx context.Context, op, id, name string) (*box, string, error) {
-	b, err := m.find(op, id)
+// file enters a use of one of a sandbox's files, and tells its absolute path.
+func (m *Memory) file(ctx context.Context, op, id, name string) (use, string, error) {
+	u, err := m.use(op, id)
 	if err != nil {
-		return nil, "", err
+		return use{}, "", err
 	}
-	full, err := workpath.Resolve(workdir, name)
+	full, err := workpath.Resolve(u.workdir, name)
 	if err != nil {
 		err = errors.Join(err, sandbox.ErrInvalid, fs.ErrInvalid)
 	} else if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return b, full, named(op, name, err)
+	if err != nil {
+		u.done()
+		return use{}, "", named(op, name, err)
+	}
+	return u, full, nil
 }
 
 // named says an error in the caller's terms.
@@ -37,18 +41,19 @@ func named(op, name string, err error) error {
 
 // Open implements sandbox.Driver.
 func (m *Memory) Open(ctx context.Context, id, name string) (fs.File, error) {
-	b, full, err := m.file(ctx, "open", id, name)
+	u, full, err := m.file(ctx, "open", id, name)
 	if err != nil {
 		return nil, err
 	}
-	i, data, err := b.files.open(full)
+	defer u.done()
+	i, data, err := u.files.open(full)
 	if err == nil && !i.IsDir() && !i.Mode().IsRegular() {
 		err = syscall.EINVAL
 	}
 	if err != nil {
 		return nil, named("open", name, err)
 	}
-	f := openFile{box: b, ctx: ctx, name: name, info: i}
+	f := openFile{box: u.box, release: u.hold(), ctx: ctx, name: name, info: i}
 	if i.IsDir() {
 		return &directoryFile{openFile: f, path: full}, nil
 	}
@@ -58,16 +63,17 @@ func (m *Memory) Open(ctx context.Context, id, name string) (fs.File, error) {
 // WriteFile implements sandbox.Driver. The file is in the source until it has
 // been read to its end.
 func (m *Memory) WriteFile(ctx context.Context, id, name string, src io.Reader, perm fs.FileMode) error {
-	b, full, err := m.file(ctx, "write", id, name)
+	u, full, err := m.file(ctx, "write", id, name)
 	if err != nil {
 		return err
 	}
-	if err := b.files.makeRoom(full); err != nil {
+	defer u.done()
+	if err := u.files.makeRoom(full); err != nil {
 		return named("write", name, err)
 	}
-	data, err := b.readAll(ctx, src)
+	data, err := u.readAll(ctx, src)
 	if err == nil {
-		err = b.files.replace(full, data, perm.Perm())
+		err = u.files.replace(full, data, perm.Perm())
 	}
 	return named("write", name, err)
 }
@@ -96,73 +102,80 @@ func (b *box) readAll(ctx context.Context, src io.Reader) ([]byte, error) {
 
 // Stat implements sandbox.FileSystem.
 func (m *Memory) Stat(ctx context.Context, id, name string) (fs.FileInfo, error) {
-	b, full, err := m.file(ctx, "stat", id, name)
+	u, full, err := m.file(ctx, "stat", id, name)
 	if err != nil {
 		return nil, err
 	}
-	i, err := b.files.stat(full, true)
+	defer u.done()
+	i, err := u.files.stat(full, true)
 	return i, named("stat", name, err)
 }
 
 // Lstat implements sandbox.FileSystem.
 func (m *Memory) Lstat(ctx context.Context, id, name string) (fs.FileInfo, error) {
-	b, full, err := m.file(ctx, "lstat", id, name)
+	u, full, err := m.file(ctx, "lstat", id, name)
 	if err != nil {
 		return nil, err
 	}
-	i, err := b.files.stat(full, false)
+	defer u.done()
+	i, err := u.files.stat(full, false)
 	return i, named("lstat", name, err)
 }
 
 // ReadLink implements sandbox.FileSystem.
 func (m *Memory) ReadLink(ctx context.Context, id, name string) (string, error) {
-	b, full, err := m.file(ctx, "readlink", id, name)
+	u, full, err := m.file(ctx, "readlink", id, name)
 	if err != nil {
 		return "", err
 	}
-	target, err := b.files.readlink(full)
+	defer u.done()
+	target, err := u.files.readlink(full)
 	return target, named("readlink", name, err)
 }
 
 // ReadDir implements sandbox.FileSystem.
 func (m *Memory) ReadDir(ctx context.Context, id, name string) ([]fs.DirEntry, error) {
-	b, full, err := m.file(ctx, "readdir", id, name)
+	u, full, err := m.file(ctx, "readdir", id, name)
 	if err != nil {
 		return nil, err
 	}
-	list, err := b.files.list(full)
+	defer u.done()
+	list, err := u.files.list(full)
 	return list, named("readdir", name, err)
 }
 
 // Mkdir implements sandbox.FileSystem.
 func (m *Memory) Mkdir(ctx context.Context, id, name string, perm fs.FileMode, parents bool) error {
-	b, full, err := m.file(ctx, "mkdir", id, name)
+	u, full, err := m.file(ctx, "mkdir", id, name)
 	if err != nil {
 		return err
 	}
-	return named("mkdir", name, b.files.mkdir(full, perm.Perm(), parents))
+	defer u.done()
+	return named("mkdir", name, u.files.mkdir(full, perm.Perm(), parents))
 }
 
 // Remove implements sandbox.FileSystem.
 func (m *Memory) Remove(ctx context.Context, id, name string, all bool) error {
-	b, full, err := m.file(ctx, "remove", id, name)
+	u, full, err := m.file(ctx, "remove", id, name)
 	if err != nil {
 		return err
 	}
-	if full == workdir {
+	defer u.done()
+	if full == u.workdir {
 		return named("remove", name, errors.Join(errors.New("the working directory itself stays"), sandbox.ErrInvalid, fs.ErrInvalid))
 	}
-	return named("remove", name, b.files.remove(full, all))
+	return named("remove", name, u.files.remove(full, all))
 }
 
 // An openFile is a file as it was when it was opened. It ends with ctx, and
 // with its box.
 type openFile struct {
-	box    *box
-	ctx    context.Context //nolint:containedctx // as for FS: an fs.File has no place for one
-	name   string
-	info   info
-	closed bool
+	box     *box
+	release func()          // of the use that it is
+	ctx     context.Context //nolint:containedctx // as for FS: an fs.File has no place for one
+	name    string
+	info    info
+	closed  bool
 }
 
 func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
@@ -172,6 +185,7 @@ func (f *openFile) Close() error {
 		return named("close", f.name, fs.ErrClosed)
 	}
 	f.closed = true
+	f.release()
 	return nil
 }
 
@@ -183,7 +197,7 @@ func (f *openFile) usable() error {
 	case f.ctx.Err() != nil:
 		return named("read", f.name, context.Cause(f.ctx))
 	case f.box.ctx.Err() != nil:
-		return named("read", f.name, sandbox.ErrEnded)
+		return named("read", f.name, context.Cause(f.box.ctx))
 	}
 	return nil
 }

@@ -16,11 +16,12 @@ import (
 
 // DialContext implements sandbox.Dialer.
 func (m *Memory) DialContext(ctx context.Context, id, network, address string) (net.Conn, error) {
-	b, err := m.find("dial", id)
+	u, err := m.use("dial", id)
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.dial(ctx, network, address)
+	defer u.done()
+	c, err := u.dial(ctx, network, address)
 	if err != nil {
 		return nil, &sandbox.Error{Op: "dial", ID: id, Err: err}
 	}
@@ -29,13 +30,14 @@ func (m *Memory) DialContext(ctx context.Context, id, network, address string) (
 
 // Ports implements sandbox.PortLister.
 func (m *Memory) Ports(_ context.Context, id string) ([]int, error) {
-	b, err := m.find("ports", id)
+	u, err := m.use("ports", id)
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Sorted(maps.Keys(b.listeners)), nil
+	defer u.done()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Sorted(maps.Keys(u.listeners)), nil
 }
 
 func (b *box) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -57,6 +59,7 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 	err = refused
 	select {
 	case l.backlog <- server:
+		client.stop = b.hold()
 		return client, nil
 	case <-l.closed:
 	case <-ctx.Done():
@@ -123,7 +126,7 @@ func (l *listener) Addr() net.Addr { return loopbackAddr(l.port) }
 type conn struct {
 	in, out       net.Conn
 	local, remote net.Addr
-	stop          func() bool // of what ends the connection with the server
+	stop          func() // of what ends the connection with the server, or of the use that it is
 }
 
 // connect returns the two ends of a connection, of which the server's ends with
@@ -131,13 +134,13 @@ type conn struct {
 func connect(ctx context.Context, port int) (client, server *conn) {
 	toServer, fromClient := net.Pipe()
 	toClient, fromServer := net.Pipe()
-	none := func() bool { return true }
-	client = &conn{in: toClient, out: fromClient, local: loopbackAddr(0), remote: loopbackAddr(port), stop: none}
+	client = &conn{in: toClient, out: fromClient, local: loopbackAddr(0), remote: loopbackAddr(port)}
 	server = &conn{in: toServer, out: fromServer, local: loopbackAddr(port), remote: loopbackAddr(0)}
-	server.stop = context.AfterFunc(ctx, func() {
+	unwatch := context.AfterFunc(ctx, func() {
 		server.in.Close()
 		server.out.Close()
 	})
+	server.stop = func() { unwatch() }
 	return client, server
 }
 

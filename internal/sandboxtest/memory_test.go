@@ -42,28 +42,51 @@ func TestMemory(t *testing.T) {
 // TestDriverAlone has the handle make do with what every Driver has.
 func TestDriverAlone(t *testing.T) {
 	m := newMemory(t)
-	sandboxtest.Run(t, sandboxtest.Contract{Sandboxes: alone{m, m}})
+	alone := struct{ sandbox.Driver }{m}
+	sandboxtest.Run(t, sandboxtest.Contract{Sandboxes: struct {
+		sandbox.Driver
+		leaser
+	}{alone, leaser{m, alone}}})
 }
 
-// alone is a Memory without the optional abilities.
-type alone struct {
+// A mostly is a Driver with all abilities but one, as sandboxes elsewhere are.
+type mostly struct {
 	sandbox.Driver
-	memory *sandboxtest.Memory
+	sandbox.FileSystem
+	sandbox.Dialer
+	sandbox.PortLister
+	sandbox.Pauser
+	sandbox.Purger
 }
 
-func (a alone) Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, error) {
-	sb, err := a.memory.Lease(ctx, spec)
+func TestDriverThatCannotRenew(t *testing.T) {
+	m := newMemory(t)
+	d := mostly{m, m, m, m, m, m}
+	sandboxtest.Run(t, sandboxtest.Contract{Sandboxes: struct {
+		mostly
+		leaser
+	}{d, leaser{m, d}}})
+}
+
+// A leaser leases sandboxes of a Memory whose handles are of another Driver.
+type leaser struct {
+	memory *sandboxtest.Memory
+	driver sandbox.Driver
+}
+
+func (l leaser) Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, error) {
+	sb, err := l.memory.Lease(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	return sandbox.Handle(a, sb.ID()), nil
+	return sandbox.Handle(l.driver, sb.ID()), nil
 }
 
-func (a alone) Attach(ctx context.Context, id string) (*sandbox.Sandbox, error) {
-	if _, err := a.memory.Attach(ctx, id); err != nil {
+func (l leaser) Attach(ctx context.Context, id string) (*sandbox.Sandbox, error) {
+	if _, err := l.memory.Attach(ctx, id); err != nil {
 		return nil, err
 	}
-	return sandbox.Handle(a, id), nil
+	return sandbox.Handle(l.driver, id), nil
 }
 
 func TestPrograms(t *testing.T) {
@@ -193,7 +216,7 @@ func TestMemoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		is := is.New(t)
 		m := sandboxtest.NewMemory()
-		sb, err := m.Lease(t.Context(), sandbox.Spec{TTL: 3 * time.Hour})
+		sb, err := m.Lease(t.Context(), sandbox.Spec{TTL: 3 * time.Hour, Fixed: true})
 		is.NoErr(err)
 		start := time.Now()
 		is.NoErr(sb.Command("sleep", "3600").Run(t.Context()))

@@ -14,9 +14,18 @@ import (
 // A tree is the files of a box. Paths are absolute, errors are of package
 // syscall. Everything belongs to one user.
 type tree struct {
-	mu   sync.Mutex
+	mu   *sync.Mutex // the disk's: who has it open knows one lock for all
 	root *node
 }
+
+// A disk is a working directory. It outlives the trees that it is in, one
+// after the other.
+type disk struct {
+	mu  sync.Mutex
+	dir *node
+}
+
+func newDisk() *disk { return &disk{dir: newNode(fs.ModeDir | 0o755)} }
 
 // A node is a file, a directory, a symbolic link, or a device that is empty
 // and takes everything.
@@ -30,16 +39,19 @@ type node struct {
 
 const homeDir = "/home/sandbox"
 
-func newTree() *tree {
-	t := &tree{root: newNode(fs.ModeDir | 0o755)}
-	for _, dir := range []string{workdir, homeDir, "/tmp", "/dev"} {
+// newTree returns the tree of a new box, which has a disk as its workdir.
+func newTree(workdir string, d *disk) *tree {
+	t := &tree{mu: &d.mu, root: newNode(fs.ModeDir | 0o755)}
+	for _, dir := range []string{path.Dir(workdir), homeDir, "/tmp", "/dev"} {
 		if err := t.mkdirAll(dir, 0o755); err != nil {
 			panic(err)
 		}
 	}
+	parent, _ := t.find(path.Dir(workdir), true)
+	parent.node.entries[path.Base(workdir)] = d.dir
 	dev, _ := t.find("/dev", true)
 	dev.node.entries["null"] = newNode(fs.ModeDevice | fs.ModeCharDevice | 0o666)
-	for _, dir := range []string{"/", "/mnt", "/home", "/dev"} {
+	for _, dir := range []string{"/", path.Dir(workdir), "/home", "/dev"} {
 		at, _ := t.find(dir, true)
 		at.node.mode &^= 0o222 // they are the system's
 	}
