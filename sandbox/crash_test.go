@@ -11,6 +11,7 @@ import (
 	osexec "os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -168,13 +169,11 @@ func crashAt(t *testing.T, change, step string) {
 	before := runtimetest.Snapshot()
 	root := t.TempDir()
 	said := runCrash(t, root, change, step)
-	events := map[string][]string{}
+	events := newLedger()
 	for _, e := range said["event"] {
-		recordEvent(events, e)
+		events.enter(e)
 	}
-	rt := runtimetest.New(t, sandbox.Config{Root: root, Events: func(e sandbox.Event) {
-		recordEvent(events, fmt.Sprintln(e.ID, e.Generation, e.Kind))
-	}})
+	rt := runtimetest.New(t, sandbox.Config{Root: root, Events: events.event})
 	var list []sandbox.Info
 	for info, err := range rt.List(t.Context()) {
 		is.NoErr(err)
@@ -213,21 +212,47 @@ func crashAt(t *testing.T, change, step string) {
 	is.NoErr(sb.Purge(t.Context()))
 	is.NoErr(rt.Close())
 	is.Equal(runtimetest.Left(before), nil)
-	for id, list := range events {
-		for i, e := range list {
-			is.True(strings.HasPrefix(e, fmt.Sprint(i+1, " "))) // each event once, in order
+	events.check(t)
+	for id, list := range events.seen {
+		if !strings.HasSuffix(list[len(list)-1], "ended") {
+			t.Errorf("events of %s: %q", id, list)
 		}
-		is.True(strings.HasSuffix(list[len(list)-1], "ended"))
-		is.True(id != "")
 	}
 }
 
-// recordEvent notes an event as a consumer does that knows which it has seen:
-// one that is told again is the same.
-func recordEvent(events map[string][]string, said string) {
+// A ledger is a consumer of events that knows which it has seen: one that is
+// told again is the same.
+type ledger struct {
+	mu   sync.Mutex
+	seen map[string][]string // by sandbox: generation and kind
+}
+
+func newLedger() *ledger { return &ledger{seen: map[string][]string{}} }
+
+func (l *ledger) event(e sandbox.Event) { l.enter(fmt.Sprintln(e.ID, e.Generation, e.Kind)) }
+
+func (l *ledger) enter(said string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	id, rest, _ := strings.Cut(strings.TrimSpace(said), " ")
-	if !slices.Contains(events[id], rest) {
-		events[id] = append(events[id], rest)
+	if !slices.Contains(l.seen[id], rest) {
+		l.seen[id] = append(l.seen[id], rest)
+	}
+}
+
+// check finds each event once, in order, and no end but the last.
+func (l *ledger) check(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, list := range l.seen {
+		for i, e := range list {
+			ended := strings.HasSuffix(e, " ended")
+			if !strings.HasPrefix(e, fmt.Sprint(i+1, " ")) || ended && i < len(list)-1 {
+				t.Errorf("events of %s: %q", id, list)
+				break
+			}
+		}
 	}
 }
 

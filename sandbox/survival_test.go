@@ -116,13 +116,11 @@ func TestKilledUnderLoad(t *testing.T) {
 	if soaking() {
 		rounds = 50
 	}
-	wrote, events := map[string]int{}, map[string][]string{}
+	wrote, events := map[string]int{}, newLedger()
 	for range rounds {
 		killLoad(t, root, wrote, events)
 	}
-	rt := runtimetest.New(t, sandbox.Config{Root: root, Events: func(e sandbox.Event) {
-		recordEvent(events, fmt.Sprintln(e.ID, e.Generation, e.Kind))
-	}})
+	rt := runtimetest.New(t, sandbox.Config{Root: root, Events: events.event})
 	known := map[string]bool{}
 	for info, err := range rt.List(t.Context()) {
 		is.NoErr(err)
@@ -150,22 +148,12 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	is.NoErr(rt.Close())
 	is.Equal(runtimetest.Left(before), nil)
-	for id, list := range events {
-		for i, e := range list {
-			if !strings.HasPrefix(e, fmt.Sprint(i+1, " ")) {
-				t.Errorf("events of %s: %q", id, list)
-				break
-			}
-		}
-		if n := strings.Count(strings.Join(list, " "), "ended"); n > 1 {
-			t.Errorf("%s ended %d times", id, n)
-		}
-	}
+	events.check(t)
 }
 
 // killLoad runs the load for a while of its own, kills it, and adds up what it
 // told.
-func killLoad(t *testing.T, root string, wrote map[string]int, events map[string][]string) {
+func killLoad(t *testing.T, root string, wrote map[string]int, events *ledger) {
 	t.Helper()
 	cmd := osexec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), loadRoot+"="+root, loadWith+"="+runtimetest.Executable(t))
@@ -180,7 +168,7 @@ func killLoad(t *testing.T, root string, wrote map[string]int, events map[string
 	said := bufio.NewReader(out)
 	line, _ := said.ReadString('\n')
 	for strings.HasPrefix(line, "event ") { // what the last one could not tell
-		recordEvent(events, strings.TrimPrefix(line, "event "))
+		events.enter(strings.TrimPrefix(line, "event "))
 		line, _ = said.ReadString('\n')
 	}
 	if line != "up\n" {
@@ -199,7 +187,7 @@ func killLoad(t *testing.T, root string, wrote map[string]int, events map[string
 		count, _ := strconv.Atoi(n)
 		switch word {
 		case "event":
-			recordEvent(events, rest)
+			events.enter(rest)
 		case "wrote":
 			wrote[i] = count
 		case "read":
