@@ -113,11 +113,11 @@ func (c *Cmd) Run(ctx context.Context) error {
 	if status.Cause == "" || status.Success() {
 		return err
 	}
-	return &ExitError{ExitStatus: status, Err: errors.Join(cutShort(ctx, status.Cause), err)}
+	return &ExitError{ExitStatus: status, Err: errors.Join(cutShort(ctx, c.id(), status.Cause), err)}
 }
 
 // cutShort is the error behind a cause that is not the program's own.
-func cutShort(ctx context.Context, cause Cause) error {
+func cutShort(ctx context.Context, id string, cause Cause) error {
 	switch cause {
 	case CauseTimeout:
 		return cmp.Or(context.Cause(ctx), ErrTimeout)
@@ -128,7 +128,7 @@ func cutShort(ctx context.Context, cause Cause) error {
 	case CauseLost:
 		return ErrLost
 	case CausePaused:
-		return errParked
+		return notNow(id, StatusParked)
 	case CauseServer:
 		return errDetached
 	default: // the program's own end

@@ -42,9 +42,6 @@ var errDetached = &wrapped{text: "runtime detached", kind: ErrClosed}
 // engine. Its text names the remedy.
 var ErrCgo error = engine.ErrCgo
 
-// errParked ends what runs in a sandbox that is being paused.
-var errParked = &wrapped{text: "sandbox is parked: resume it first", kind: ErrConflict}
-
 // A ConflictError says which sandbox stands in the way of what was asked, and
 // its status.
 type ConflictError struct {

@@ -33,16 +33,16 @@ func (r *Runtime) Info(_ context.Context, id string) (Info, error) {
 // End implements Driver. The end goes on when ctx does not: half of one helps
 // nobody.
 func (r *Runtime) End(ctx context.Context, id string) error {
-	return opError("end", id, r.endOne(ctx, id, false))
+	return opError("end", id, r.endOne(ctx, "end", id, false))
 }
 
 // Purge implements Purger.
 func (r *Runtime) Purge(ctx context.Context, id string) error {
-	return opError("purge", id, r.endOne(ctx, id, true))
+	return opError("purge", id, r.endOne(ctx, "purge", id, true))
 }
 
-func (r *Runtime) endOne(ctx context.Context, id string, purge bool) error {
-	s, err := r.find("end", id)
+func (r *Runtime) endOne(ctx context.Context, op, id string, purge bool) error {
+	s, err := r.find(op, id)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (u *use) failed(ctx context.Context, exit wire.Exit, err error) (ExitStatus
 		return cutStatus(CauseMemory), nil
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
-	case errors.Is(why, errParked):
+	case errors.Is(why, ErrConflict):
 		return cutStatus(CausePaused), nil
 	case errors.Is(why, errDetached):
 		return cutStatus(CauseServer), nil

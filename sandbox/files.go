@@ -58,6 +58,8 @@ func (r *Runtime) WriteFile(ctx context.Context, id, name string, src io.Reader,
 		return err
 	}
 	defer u.done()
+	ctx, done := u.writing(ctx)
+	defer done()
 	return u.named("write", name, u.client.Write(ctx, path, src, perm))
 }
 

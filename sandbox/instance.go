@@ -19,6 +19,7 @@ type instance struct {
 	runtime *Runtime
 	id      string
 	owner   Owner
+	parked  error // ends what runs in it when it is paused
 	places
 
 	// moving is held by whoever takes the sandbox from one status to another;
@@ -35,9 +36,7 @@ type instance struct {
 	row     row
 	life    *life         // nil without an engine
 	group   *cgroup.Group // the engine's; never nil
-	leaving error         // why this life is over, once that is decided: ErrEnded, errParked or errDetached
-	uses    int
-	watched int
+	leaving error         // why this life is over, once that is decided: ErrEnded, parked or errDetached
 	reaping bool          // the reaper is at it
 	stamped time.Time     // what the used stamp on disk says
 	flushed time.Duration // how long the volume's last unmount took to write
@@ -45,7 +44,7 @@ type instance struct {
 
 func (r *Runtime) instance(row row) *instance {
 	return &instance{
-		runtime: r, id: row.ID, owner: row.Owner, row: row, group: &cgroup.Group{}, removed: make(chan struct{}),
+		runtime: r, id: row.ID, owner: row.Owner, parked: notNow(row.ID, StatusParked), row: row, group: &cgroup.Group{}, removed: make(chan struct{}),
 		places: placesOf(filepath.Join(r.folder("sandboxes"), row.ID), r.bin),
 	}
 }
@@ -240,8 +239,11 @@ func (s *instance) scrap() error {
 // be repeated.
 func (s *instance) stop(ctx context.Context) error {
 	s.mu.Lock()
-	l, row := s.life, s.row
+	l, row, why := s.life, s.row, s.leaving
 	s.mu.Unlock()
+	if l != nil && row.Volume != "" {
+		l.endWrites(why)
+	}
 	err := s.killEngine(ctx, &row)
 	if l != nil && l.watch != nil {
 		l.watch.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,17 +21,58 @@ type life struct {
 	client *client.Client
 	watch  *client.Watch
 
+	uses, watched int // what is under way; guarded by the instance's mu
+
+	ctx    context.Context //nolint:containedctx // ends what must be over before the engine is
+	finish context.CancelCauseFunc
+	writes sync.RWMutex // held by each file that is under way into the sandbox
+
 	gone chan struct{} // closed when the engine is no more
-	why  error         // ErrEnded, ErrLost, errParked or errDetached; valid once gone is closed
+	why  error         // ErrEnded, ErrLost, errDetached or a conflict, of a pause; valid once gone is closed
 }
 
 func (s *instance) newLife() *life {
 	socket := s.initSocket()
+	ctx, finish := context.WithCancelCause(context.WithoutCancel(s.runtime.ctx))
 	return &life{
+		ctx: ctx, finish: finish,
 		gone: make(chan struct{}),
 		client: &client.Client{Bounds: s.row.Limits.bounds(), Dial: func(ctx context.Context) (net.Conn, error) {
 			return dialSocket(ctx, socket)
 		}},
+	}
+}
+
+func (l *life) watchedNow() bool { return l != nil && l.watched > 0 }
+
+// writing returns a context that ends with ctx, and when the life is about to
+// end: then the init has the time to clean up what has come only in part.
+func (l *life) writing(ctx context.Context) (context.Context, func()) {
+	l.writes.RLock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		l.writes.RUnlock()
+	}
+}
+
+// writesTimeout bounds the wait for that.
+const writesTimeout = time.Second
+
+// endWrites cuts short the files that are under way, because of why.
+func (l *life) endWrites(why error) {
+	l.finish(why)
+	done := make(chan struct{})
+	go func() {
+		l.writes.Lock()
+		l.writes.Unlock() //nolint:staticcheck // to have waited is all
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(writesTimeout): // the end of the engine will end them
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *instance) pause() error {
 	s.mu.Lock()
 	err := s.mayPause()
 	if err == nil && s.row.Status == StatusRunning {
-		s.leaving, s.row.Next = errParked, StatusParked
+		s.leaving, s.row.Next = s.parked, StatusParked
 	}
 	now := s.row.Status
 	s.mu.Unlock()
@@ -98,9 +98,14 @@ func (s *instance) resume() error {
 	leaving, now, before := s.leaving, s.row.Status, s.row
 	s.mu.Unlock()
 	switch {
+	case leaving == s.parked: //nolint:errorlint // set by us
+		return &ConflictError{ID: s.id, Status: now, Why: "the last pause of this sandbox did not succeed: pause it again"}
 	case leaving != nil:
 		return leaving
 	case now == StatusRunning:
+		s.mu.Lock()
+		s.touch(time.Now())
+		s.mu.Unlock()
 		return nil
 	case now != StatusParked:
 		return notNow(s.id, now)

@@ -189,3 +189,21 @@ func TestPauseAndResumeAtOnce(t *testing.T) {
 	is.NoErr(sb.Resume(t.Context()))
 	is.Equal(readFile(t, sb, "f"), "x")
 }
+
+// TestUsesAreOfALife closes what was opened before a pause, which is not to
+// count against what is in use after it.
+func TestUsesAreOfALife(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{Class: sandbox.ClassDev, Project: "p"})
+	is.NoErr(err)
+	writeFile(t, sb, "f", "x")
+	f, err := sb.FS(t.Context()).Open("f")
+	is.NoErr(err)
+	is.NoErr(sb.Pause(t.Context()))
+	is.NoErr(sb.Resume(t.Context()))
+	f.Close()
+	sleeper(t, sb)
+	rt.Sweep(time.Now().Add(20 * time.Minute))
+	is.Equal(statusOf(t, sb), sandbox.StatusRunning)
+}

@@ -38,7 +38,7 @@ func (s *instance) judge(now time.Time) Reason {
 	if s.reaping {
 		return ""
 	}
-	if s.uses > 0 {
+	if s.life != nil && s.life.uses > 0 {
 		s.touch(now)
 	}
 	s.seen(now)

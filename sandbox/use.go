@@ -25,35 +25,38 @@ func (r *Runtime) use(op, id string) (use, error) {
 	if err != nil {
 		return use{}, err
 	}
-	l, err := s.enterUse(&s.uses)
+	l, err := s.enterUse(false)
 	if err != nil {
 		return use{}, &Error{Op: op, ID: id, Err: err}
 	}
-	return use{instance: s, life: l, done: sync.OnceFunc(func() { s.leaveUse(&s.uses) })}, nil
+	return use{instance: s, life: l, done: sync.OnceFunc(func() { s.leaveUse(&l.uses) })}, nil
 }
 
 // watching is a use by somebody who may only be looking on: it keeps the
 // sandbox for longer than nothing, but not for as long as it lasts.
 func (r *Runtime) watching(op, id string) (use, error) {
-	u, err := r.use(op, id)
+	s, err := r.find(op, id)
 	if err != nil {
 		return use{}, err
 	}
-	defer u.done()
-	s := u.instance
-	if _, err := s.enterUse(&s.watched); err != nil {
+	l, err := s.enterUse(true)
+	if err != nil {
 		return use{}, &Error{Op: op, ID: id, Err: err}
 	}
-	return use{instance: s, life: u.life, done: sync.OnceFunc(func() { s.leaveUse(&s.watched) })}, nil
+	return use{instance: s, life: l, done: sync.OnceFunc(func() { s.leaveUse(&l.watched) })}, nil
 }
 
-func (s *instance) enterUse(count *int) (*life, error) {
+func (s *instance) enterUse(watch bool) (*life, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	*count++
+	if watch {
+		s.life.watched++
+	} else {
+		s.life.uses++
+	}
 	s.touch(time.Now())
 	return s.life, nil
 }
@@ -71,11 +74,14 @@ func (s *instance) usable() error {
 	return nil
 }
 
+// leaveUse ends a use, of a life that may be over.
 func (s *instance) leaveUse(count *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*count--
-	s.touch(time.Now())
+	if s.row.Status == StatusRunning {
+		s.touch(time.Now())
+	}
 }
 
 // The stamps are files whose times tell a later Runtime when the sandbox was
@@ -93,7 +99,7 @@ const stampEvery = time.Second
 // that is due. The caller holds s.mu.
 func (s *instance) touch(now time.Time) {
 	s.row.Used = later(s.row.Used, now)
-	if s.watched > 0 {
+	if s.life.watchedNow() {
 		s.row.Connected = later(s.row.Connected, now)
 	}
 	if now.Sub(s.stamped) >= stampEvery {
@@ -113,7 +119,7 @@ func (s *instance) touch(now time.Time) {
 
 // seen notes that a terminal is still open. The caller holds s.mu.
 func (s *instance) seen(now time.Time) {
-	if s.watched > 0 {
+	if s.life.watchedNow() {
 		s.row.Connected = later(s.row.Connected, now)
 		s.stamp()
 	}
@@ -160,11 +166,14 @@ func (s *instance) standing() standing {
 }
 
 func (s *instance) standingLocked() standing {
-	return standing{
+	st := standing{
 		status: s.row.Status, created: s.row.Created, expires: s.row.Expires,
 		used: s.row.Used, connected: s.row.Connected, ttl: s.row.TTL, fixed: s.row.Fixed,
-		uses: s.uses, watchers: s.watched,
 	}
+	if s.life != nil {
+		st.uses, st.watchers = s.life.uses, s.life.watched
+	}
+	return st
 }
 
 // extendInUse lengthens the lease if it is in use and nears its end.

@@ -162,7 +162,8 @@ func (c Contract) pauseOpen(t *testing.T) {
 	resume(t, sb)
 	is.True(read(t, sb, "large") == pattern(8<<20, 0))
 	_, err := sb.FS(bounded(t)).Open("new")
-	is.True(errors.Is(err, fs.ErrNotExist)) // not half of it
+	is.True(errors.Is(err, fs.ErrNotExist))       // not half of it
+	is.Equal(list(t, sb, "."), []string{"large"}) // nor under another name
 	if _, able := c.Sandboxes.(sandbox.PortLister); able {
 		ports, err := sb.Ports(bounded(t))
 		is.NoErr(err)
