@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/internal/guest/client"
+	"github.com/hanzoai/sandbox/internal/rmtree"
 )
 
 // An instance is a sandbox of this Runtime.
@@ -155,7 +156,7 @@ func (s *instance) scrap() error {
 	if err != nil {
 		return err // the row stays, so that somebody tries again
 	}
-	return removeTree(s.dir)
+	return rmtree.Remove(s.dir)
 }
 
 // kill ends the engine's process and returns when it is gone. The process is
