@@ -41,10 +41,13 @@ func (r *Runtime) Enforcement() []Enforcement {
 	)
 }
 
-// diskEnforcement tells of the limit on files that are on disk: the working
-// directory's.
+// diskEnforcement tells of the limits on files. Those that end with the engine
+// are always bounded; a volume is where this machine can mount one.
 func (r *Runtime) diskEnforcement() Enforcement {
-	return Enforcement{Limit: "disk", Reason: "this version has no limit on the working directory's size; files elsewhere are in memory and count as that"}
+	if err := r.volumes.Enforced(); err != nil {
+		return Enforcement{Limit: "disk", Reason: "volumes are plain folders, without a size: " + err.Error()}
+	}
+	return Enforcement{Limit: "disk", Enforced: true, By: "each file system that can be written to has a size: those of the engine by the engine, volumes as file systems of their own"}
 }
 
 // checkEnforcement refuses to go on without what Spec promises.
@@ -54,7 +57,7 @@ func (r *Runtime) checkEnforcement(strict bool) error {
 	}
 	var missing []string
 	for _, e := range r.Enforcement() {
-		if !e.Enforced && e.Limit != "disk" { // for which Spec has no field
+		if !e.Enforced {
 			missing = append(missing, e.Limit+" ("+e.Reason+")")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/internal/cgroup"
+	"github.com/hanzoai/sandbox/internal/rmtree"
 )
 
 // An instance is a sandbox of this Runtime.
@@ -232,7 +233,7 @@ func (s *instance) scrap() error {
 		return err
 	}
 	s.runtime.step("end: told")
-	return removeTree(s.dir)
+	return rmtree.Remove(s.dir)
 }
 
 // stop ends the engine, if there is one, and gives back what it used. It can
@@ -267,7 +268,7 @@ func (s *instance) stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.life, s.row.Engine, s.row.Boot = nil, nil, ""
 	s.mu.Unlock()
-	return removeTree(s.run)
+	return rmtree.Remove(s.run)
 }
 
 // letGo leaves the sandbox to the next Runtime.

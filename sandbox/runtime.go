@@ -373,7 +373,9 @@ func (r *Runtime) release() error {
 		errs = append(errs, r.engine.close())
 	}
 	if r.private && r.volumes != nil {
-		errs = append(errs, r.volumes.Close())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), cleanupTimeout)
+		defer cancel()
+		errs = append(errs, r.volumes.Close(ctx))
 	}
 	if r.private && r.root != "" {
 		errs = append(errs, os.RemoveAll(r.root))

@@ -49,6 +49,9 @@ func (s *instance) unmount(ctx context.Context) error {
 		return err
 	}
 	s.flushed = stats.Flush
+	if stats.Lazy {
+		s.runtime.log.Warn("a volume was in use when it was unmounted", "id", s.id, "volume", s.row.Volume)
+	}
 	s.mu.Lock()
 	s.row.Mounted = false
 	s.mu.Unlock()

@@ -1,4 +1,5 @@
-package sandbox
+// Package rmtree removes folders that may hold anything.
+package rmtree
 
 import (
 	"errors"
@@ -12,10 +13,10 @@ import (
 // removeDepth is how many folders of a tree are open at a time.
 const removeDepth = 64
 
-// removeTree removes a folder with what a guest has put into it: links are
+// Remove removes a folder with what a guest has put into it: links are
 // removed, not followed, and a tree may be deeper than this process could
 // have files open. What lies too deep is moved up and removed from there.
-func removeTree(path string) error {
+func Remove(path string) error {
 	top, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

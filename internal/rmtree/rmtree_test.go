@@ -1,4 +1,4 @@
-package sandbox
+package rmtree_test
 
 import (
 	"errors"
@@ -9,9 +9,11 @@ import (
 
 	"github.com/matryer/is"
 	"golang.org/x/sys/unix"
+
+	"github.com/hanzoai/sandbox/internal/rmtree"
 )
 
-func TestRemoveTree(t *testing.T) {
+func TestRemove(t *testing.T) {
 	is := is.New(t)
 	outside := filepath.Join(t.TempDir(), "outside")
 	is.NoErr(os.WriteFile(outside, nil, 0o600))
@@ -32,10 +34,10 @@ func TestRemoveTree(t *testing.T) {
 		dir = next
 	}
 	is.NoErr(dir.Close())
-	is.NoErr(removeTree(root))
+	is.NoErr(rmtree.Remove(root))
 	_, err = os.Lstat(root)
 	is.True(errors.Is(err, fs.ErrNotExist))
 	_, err = os.Lstat(outside)
-	is.NoErr(err)              // a link is not followed
-	is.NoErr(removeTree(root)) // that it is not there is no error
+	is.NoErr(err)                 // a link is not followed
+	is.NoErr(rmtree.Remove(root)) // that it is not there is no error
 }
