@@ -129,7 +129,7 @@ func TestLeaseEndsWithoutItsInit(t *testing.T) {
 	is := is.New(t)
 	root := t.TempDir()
 	rt := runtimetest.New(t, sandbox.Config{Root: root})
-	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: time.Second, Fixed: true})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{TTL: 3 * time.Second, Fixed: true})
 	is.NoErr(err)
 	end := sleeper(t, sb)
 	is.NoErr(runtimetest.SignalEngine(root, sb.ID(), syscall.SIGSTOP))

@@ -33,14 +33,15 @@ type instance struct {
 	saving   sync.Mutex // held while the row is written
 	renewing sync.Mutex // held while the lease's end is moved
 
-	mu      sync.Mutex
-	row     row
-	life    *life         // nil without an engine
-	group   *cgroup.Group // the engine's; never nil
-	leaving error         // why this life is over, once that is decided: ErrEnded, parked or errDetached
-	reaping bool          // the reaper is at it
-	stamped time.Time     // what the used stamp on disk says
-	flushed time.Duration // how long the volume's last unmount took to write
+	mu       sync.Mutex
+	row      row
+	life     *life         // nil without an engine
+	group    *cgroup.Group // the engine's; never nil
+	leaving  error         // why this life is over, once that is decided: ErrEnded, parked or errDetached
+	reviving bool          // it was parked, and its engine is being started
+	reaping  bool          // the reaper is at it
+	stamped  time.Time     // what the used stamp on disk says
+	flushed  time.Duration // how long the volume's last unmount took to write
 }
 
 func (r *Runtime) instance(row row) *instance {
@@ -74,6 +75,9 @@ func (s *instance) write(sync bool) error {
 	defer s.saving.Unlock()
 	s.mu.Lock()
 	row := s.row
+	if s.reviving {
+		row.Status = StatusParked // which it is again if this Runtime gets no further
+	}
 	s.mu.Unlock()
 	err := row.write(s.dir, sync)
 	if errors.Is(err, os.ErrNotExist) {

@@ -132,15 +132,11 @@ func (s *instance) revive(ctx context.Context, image *Image) error {
 	s.row.TTL = min(s.class().TTL, s.runtime.clocks.maxLife)
 	s.row.Created, s.row.Used, s.row.Connected = now, now, time.Time{}
 	s.row.Expires = now.Add(s.row.TTL)
-	s.row.Status = StatusParked // on disk, until it runs
-	s.row.Next = StatusRunning
+	s.row.Next, s.reviving = StatusRunning, true
 	s.mu.Unlock()
 	if err := s.write(false); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.row.Status = StatusPending
-	s.mu.Unlock()
 	s.runtime.step("resume: noted")
 	return s.start(ctx, image, EventResumed)
 }
@@ -152,6 +148,7 @@ func (s *instance) parkAgain(before *row) error {
 	err := s.stop(ctx)
 	s.mu.Lock()
 	s.row.Status, s.row.Next, s.row.TTL = StatusParked, "", before.TTL
+	s.reviving = false
 	s.row.Created, s.row.Expires = before.Created, before.Expires
 	s.row.Used, s.row.Connected = before.Used, before.Connected
 	s.mu.Unlock()

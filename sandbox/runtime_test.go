@@ -32,7 +32,9 @@ func sleeper(t *testing.T, sb *sandbox.Sandbox) <-chan error {
 	go func() {
 		cmd := sb.Command("sh", "-c", "echo up; sleep 1000")
 		cmd.Stdout = says
-		end <- cmd.Run(t.Context())
+		err := cmd.Run(t.Context())
+		says.CloseWithError(err)
+		end <- err
 	}()
 	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
 		t.Fatal(err)

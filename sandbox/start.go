@@ -56,7 +56,7 @@ func (s *instance) start(ctx context.Context, image *Image, event EventKind) err
 func (s *instance) enter(l *life, event EventKind) error {
 	r := s.runtime
 	s.mu.Lock()
-	s.life, s.leaving = l, nil
+	s.life, s.leaving, s.reviving = l, nil, false
 	s.row.Status, s.row.Next = StatusRunning, ""
 	s.note(event, "")
 	s.mu.Unlock()
