@@ -64,7 +64,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, p *Process) (ExitStatus, 
 	defer cancel()
 	exit, err := s.client.Exec(run, s.command(p))
 	if err == nil {
-		return statusOf(exit), nil
+		return s.blame(statusOf(exit)), nil
 	}
 	return s.failed(run, exit, err)
 }
