@@ -72,7 +72,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, p *Process) (ExitStatus, 
 	}
 	exit, err := u.client.Exec(run, cmd)
 	if err == nil {
-		return statusOf(exit), nil
+		return u.blame(statusOf(exit)), nil
 	}
 	return u.failed(run, exit, err)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hanzoai/sandbox/internal/cgroup"
 )
@@ -72,6 +73,18 @@ func (s *instance) limitCPU() error {
 // errMemory is the end of a sandbox whose memory grew faster than commands
 // could be killed.
 var errMemory = &wrapped{text: "sandbox lost: out of memory", kind: ErrLost}
+
+// blame finds out whether it was this machine's kernel that killed a program,
+// for want of memory.
+func (s *instance) blame(status ExitStatus) ExitStatus {
+	if status.Cause != CauseSignal || status.Signal != syscall.SIGKILL {
+		return status
+	}
+	if n, err := s.controlGroup().OOMKills(); err != nil || n == 0 {
+		return status
+	}
+	return cutStatus(CauseMemory)
+}
 
 // lossCause says why the engine has died. The group, if there is one, knows
 // until it is removed.

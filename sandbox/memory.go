@@ -38,7 +38,9 @@ type memoryWatch struct {
 	*life
 	meter *cgroup.Meter
 	limit int64
-	alone bool // nothing could be killed when it was last over the limit
+	near  bool // to the limit, when it was last looked
+	alone bool // and nothing could be killed
+	old   bool // the init cannot kill any
 }
 
 // watchMemory watches until the life ends or the Runtime lets it go.
@@ -77,21 +79,28 @@ func (w *memoryWatch) stopped(err error) {
 
 // look does what is to be done now and returns when to look again.
 func (w *memoryWatch) look() (time.Duration, error) {
-	kills, err := w.meter.Kills()
-	if err != nil {
-		return 0, err
-	}
-	if kills > 0 {
-		w.broken()
-		return slowLook, nil
-	}
 	used, err := w.used()
 	if err != nil {
 		return 0, err
 	}
-	if used < w.limit {
+	wasNear := w.near
+	w.near = used > w.limit/2
+	if w.near || wasNear { // it takes longer than that to get to where the kernel kills
+		kills, err := w.meter.Kills()
+		if err != nil {
+			return 0, err
+		}
+		if kills > 0 {
+			w.broken()
+			return slowLook, nil
+		}
+	}
+	switch {
+	case w.old:
+		return slowLook, nil
+	case used < w.limit:
 		w.alone = false
-		return pace(w.limit - used), nil
+		return together(time.Now(), pace(w.limit-used)), nil
 	}
 	return w.shed(used)
 }
@@ -110,6 +119,19 @@ func (w *memoryWatch) used() (int64, error) {
 func pace(headroom int64) time.Duration {
 	wait := time.Duration(float64(headroom) / growth * float64(time.Second))
 	return min(max(wait, fastLook), slowLook)
+}
+
+// together shortens a wait so that it ends when the others' do that are about
+// as long: to be woken costs more than to look.
+func together(now time.Time, wait time.Duration) time.Duration {
+	step := time.Millisecond
+	for 4*step <= wait {
+		step *= 2
+	}
+	if step == time.Millisecond {
+		return wait
+	}
+	return now.Add(wait).Truncate(step).Sub(now)
 }
 
 // broken ends a sandbox of which the kernel has killed some process: what is
@@ -137,6 +159,7 @@ func (w *memoryWatch) shed(used int64) (time.Duration, error) {
 	log := w.runtime.log.With("id", w.id, "used", mib(used), "limit", mib(w.limit))
 	switch {
 	case unsupported(err):
+		w.old = true
 		log.Error("out of memory, and the init of this sandbox is too old to help")
 		return slowLook, nil
 	case err != nil:

@@ -17,7 +17,6 @@ import (
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-const mib = 1 << 20
 
 // withDisk are the classes of a Runtime whose default one has so much disk.
 func withDisk(size int64) []sandbox.Class {

@@ -67,7 +67,7 @@ func (s *instance) usable() error {
 	case s.leaving != nil:
 		return s.leaving
 	case s.row.Status == StatusError:
-		return ErrLost
+		return &wrapped{text: s.row.Error, kind: ErrLost}
 	case s.row.Status != StatusRunning:
 		return notNow(s.id, s.row.Status)
 	}

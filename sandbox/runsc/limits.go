@@ -23,31 +23,46 @@ const minCPUs = 2
 // sandbox by the memory and the processors that its specification allows.
 // Runsc itself tells them to guests only if it makes the control groups, which
 // takes it longer than we can wait.
-func tellLimits(args []string) []string {
-	boot := slices.Index(args, "boot")
-	if args[0] != "runsc-sandbox" || boot < 0 {
+func tellLimits(args []string) []string { return tell(args, runtime.NumCPU()) }
+
+// tell is tellLimits on a machine of so many processors.
+func tell(args []string, cpus int) []string {
+	boot, r := resources(args)
+	if r == nil {
 		return args
 	}
-	r := readResources(args[boot+1:])
-	if r == nil {
-		return args // it has become nobody, in a root of its own, with what was told to it before
-	}
 	if m := r.Memory; m != nil && m.Limit != nil {
-		if i := slices.Index(args, "--total-memory"); i > boot && i+1 < len(args) {
-			had, err := strconv.ParseInt(args[i+1], 10, 64)
-			if err == nil && *m.Limit < had {
-				args[i+1] = strconv.FormatInt(*m.Limit, 10)
-			}
-		}
+		tellMemory(args[boot:], *m.Limit)
 	}
 	if c := r.CPU; c != nil && c.Quota != nil && c.Period != nil && *c.Period > 0 {
 		period := int64(*c.Period)
-		n := max(int((*c.Quota+period-1)/period), minCPUs)
-		if n < runtime.NumCPU() {
+		if n := max(int((*c.Quota+period-1)/period), minCPUs); n < cpus {
 			args = slices.Insert(args, boot+1, "--cpu-num="+strconv.Itoa(n))
 		}
 	}
 	return args
+}
+
+func tellMemory(args []string, limit int64) {
+	i := slices.Index(args, "--total-memory")
+	if i < 0 || i+1 >= len(args) {
+		return
+	}
+	if had, err := strconv.ParseInt(args[i+1], 10, 64); err == nil && limit < had {
+		args[i+1] = strconv.FormatInt(limit, 10)
+	}
+}
+
+// resources returns where in args the command boot is, and what its bundle's
+// specification says of resources. Nil is that it cannot be read: after the
+// first step the process starts itself once more, as nobody in a root of its
+// own, with what was told to it before.
+func resources(args []string) (boot int, r *specs.LinuxResources) {
+	boot = slices.Index(args, "boot")
+	if args[0] != "runsc-sandbox" || boot < 0 {
+		return boot, nil
+	}
+	return boot, readResources(args[boot+1:])
 }
 
 // readResources reads the resources in the specification of the bundle that
