@@ -136,7 +136,12 @@ func BenchmarkRoundTrip(b *testing.B) {
 // dialInit connects to the init of a sandbox under root, as its Runtime does.
 func dialInit(root, id string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "sandboxes", id, "run", "sock", "init"))
+		dir, err := os.Open(filepath.Join(root, "sandboxes", id, "run", "sock"))
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close() // the path may be too long for an address
+		return new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/init", dir.Fd()))
 	}
 }
 
