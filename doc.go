@@ -39,6 +39,6 @@
 //
 // It gives sandboxes no network, in this version: programs inside have a
 // loopback interface, whose ports can be dialled from outside. It sets no
-// limits on memory, processors and disk yet. It runs on Linux, amd64 and
-// arm64, of which amd64 is tested, and needs root.
+// limit on disk yet. It runs on Linux, amd64 and arm64, of which amd64 is
+// tested, and needs root.
 package sandbox

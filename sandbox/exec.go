@@ -125,7 +125,7 @@ func (s *instance) failed(ctx context.Context, exit wire.Exit, err error) (ExitS
 	case errors.Is(why, ErrEnded):
 		return cutStatus(CauseEnded), nil
 	case errors.Is(why, errMemory):
-		return cutStatus(CauseMemory), nil
+		return cutStatus(CauseMemory), why
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
 	}

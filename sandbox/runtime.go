@@ -138,6 +138,7 @@ func (r *Runtime) open(cfg *Config) error {
 		return err
 	}
 	r.sweepPrivateRoots()
+	r.cgroups.Sweep(abandoned, validID)
 	return r.collect()
 }
 
