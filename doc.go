@@ -38,7 +38,6 @@
 // # What it does not do
 //
 // It gives sandboxes no network, in this version: programs inside have a
-// loopback interface, whose ports can be dialled from outside. It sets no
-// limits on memory and processors yet. It runs on Linux, amd64 and
-// arm64, of which amd64 is tested, and needs root.
+// loopback interface, whose ports can be dialled from outside. It runs on
+// Linux, amd64 and arm64, of which amd64 is tested, and needs root.
 package sandbox

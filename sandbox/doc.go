@@ -31,6 +31,16 @@
 // other network; and an environment that has nothing of this process's. What
 // is full gives ENOSPC.
 //
+// # Limits
+//
+// A sandbox has the memory and the processors of its Spec, and 512 processes a
+// command. When the memory is used up, the largest command ends with
+// CauseMemory and the sandbox goes on: its programs, its files in memory and
+// its kernel count, page cache does not. A program that grows faster than it
+// can be killed, which takes some 50 ms, is stopped by this machine's kernel,
+// by which the sandbox is lost; its commands then end with CauseMemory as well,
+// and Info.Error tells. Runtime.Enforcement tells what this machine enforces.
+//
 // # Concurrency
 //
 // Everything here but Cmd is safe for concurrent use. No lock is held while an

@@ -133,7 +133,7 @@ func (u *use) failed(ctx context.Context, exit wire.Exit, err error) (ExitStatus
 	case errors.Is(why, ErrEnded):
 		return cutStatus(CauseEnded), nil
 	case errors.Is(why, errMemory):
-		return cutStatus(CauseMemory), nil
+		return cutStatus(CauseMemory), why
 	case errors.Is(why, ErrLost):
 		return cutStatus(CauseLost), nil
 	case errors.Is(why, ErrConflict):

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/cgroup"
 )
@@ -16,6 +18,10 @@ import (
 // one: a Runtime that comes later may be elsewhere in the tree of groups, and
 // this is all by which it can find what to remove.
 const groupFile = "cgroup.json"
+
+// abandoned is how old a control group is that nobody is in and nobody is just
+// about to be.
+const abandoned = time.Hour
 
 // makeGroup makes the control group in which the engine is going to start.
 func (s *instance) makeGroup() error {
@@ -75,7 +81,7 @@ func (s *instance) limitCPU() error {
 var errMemory = &wrapped{text: "sandbox lost: out of memory", kind: ErrLost}
 
 // blame finds out whether it was this machine's kernel that killed a program,
-// for want of memory.
+// for want of memory. Then the sandbox is lost.
 func (s *instance) blame(status ExitStatus) ExitStatus {
 	if status.Cause != CauseSignal || status.Signal != syscall.SIGKILL {
 		return status
@@ -83,7 +89,24 @@ func (s *instance) blame(status ExitStatus) ExitStatus {
 	if n, err := s.controlGroup().OOMKills(); err != nil || n == 0 {
 		return status
 	}
+	s.endBroken()
 	return cutStatus(CauseMemory)
+}
+
+// endBroken ends an engine of which the kernel has killed some process for
+// want of memory: what is left of it may hang, and is of no use.
+func (s *instance) endBroken() {
+	ctx, cancel := context.WithTimeout(s.runtime.ctx, cleanupTimeout)
+	defer cancel()
+	s.mu.Lock()
+	engine := s.row.Engine
+	s.mu.Unlock()
+	if len(engine) == 0 {
+		return // somebody else has ended it
+	}
+	if err := engine[0].kill(ctx); err != nil && s.runtime.ctx.Err() == nil {
+		s.runtime.log.Error("end of a sandbox that was out of memory", "id", s.id, "error", err)
+	}
 }
 
 // lossCause says why the engine has died. The group, if there is one, knows

@@ -91,7 +91,7 @@ func (w *memoryWatch) look() (time.Duration, error) {
 			return 0, err
 		}
 		if kills > 0 {
-			w.broken()
+			w.endBroken()
 			return slowLook, nil
 		}
 	}
@@ -132,23 +132,6 @@ func together(now time.Time, wait time.Duration) time.Duration {
 		return wait
 	}
 	return now.Add(wait).Truncate(step).Sub(now)
-}
-
-// broken ends a sandbox of which the kernel has killed some process: what is
-// left of an engine may hang, and is of no use.
-func (w *memoryWatch) broken() {
-	ctx, cancel := context.WithTimeout(w.runtime.ctx, cleanupTimeout)
-	defer cancel()
-	s := w.instance
-	s.mu.Lock()
-	engine := s.row.Engine
-	s.mu.Unlock()
-	if len(engine) == 0 {
-		return // somebody else has ended it
-	}
-	if err := engine[0].kill(ctx); err != nil {
-		w.runtime.log.Error("end of a sandbox that was out of memory", "id", w.id, "error", err)
-	}
 }
 
 // shed has the largest command killed.

@@ -194,6 +194,7 @@ func (r *Runtime) open(cfg *Config) (err error) {
 		return err
 	}
 	r.sweepPrivateRoots()
+	r.cgroups.Sweep(abandoned, validID)
 	return r.collect()
 }
 

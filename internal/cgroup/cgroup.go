@@ -16,6 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The controllers that matter here.
@@ -112,6 +115,24 @@ func (h *Host) List() ([]string, error) {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
+}
+
+// Sweep removes the groups in our places that have been there for so long and
+// in which there is nobody: of programs that were killed, and whose sandboxes
+// nothing else tells of. Only those that ours
+// tells by the id are looked at.
+func (h *Host) Sweep(age time.Duration, ours func(id string) bool) {
+	for _, p := range h.places {
+		entries, _ := os.ReadDir(p.Dir)
+		for _, e := range entries {
+			id, ok := strings.CutPrefix(e.Name(), prefix)
+			info, err := e.Info()
+			if !ok || err != nil || !ours(id) || time.Since(info.ModTime()) < age {
+				continue
+			}
+			_ = unix.Rmdir(p.path(e.Name())) // where there is somebody, it fails
+		}
+	}
 }
 
 // A Group is the control group of one sandbox. It is safe for concurrent use,

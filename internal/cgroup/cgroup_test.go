@@ -152,6 +152,31 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+func TestSweep(t *testing.T) {
+	is := is.New(t)
+	h, g, id := newGroup(t, cgroup.Limits{})
+	ours := func(name string) bool { return name == id }
+	there := func() bool {
+		ids, err := h.List()
+		is.NoErr(err)
+		return slices.Contains(ids, id)
+	}
+	h.Sweep(time.Hour, ours)
+	is.True(there()) // it is new
+	cmd := sleeper(t)
+	is.NoErr(g.Start(cmd))
+	h.Sweep(0, ours)
+	is.True(there()) // somebody is in it
+	is.NoErr(cmd.Process.Kill())
+	is.Equal(cmd.Wait().Error(), "signal: killed")
+	h.Sweep(0, func(string) bool { return false })
+	is.True(there()) // it may be another's
+	for there() {    // the kernel may still be at it
+		is.NoErr(t.Context().Err())
+		h.Sweep(0, ours)
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	is := is.New(t)
 	_, g, _ := newGroup(t, cgroup.Limits{})
