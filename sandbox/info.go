@@ -14,8 +14,9 @@ type Owner struct {
 type Spec struct {
 	// Class is the kind of sandbox: "exec", which is the default.
 	Class string
-	// Image names the root file system, for Config.Images to find; "" is
-	// "host", the programs of this machine.
+	// Image names the root file system, for Config.Images to find; "" is the
+	// class's in Config.DefaultImages, else "host", the programs of this
+	// machine.
 	Image string
 	// Owner is who leases. Runtime.For sets it.
 	Owner Owner
@@ -45,6 +46,7 @@ type Info struct {
 	Owner   Owner     `json:"owner"`
 	Class   string    `json:"class"`
 	Image   string    `json:"image"`
+	Digest  string    `json:"digest,omitempty"` // of the image, where it has one
 	Status  Status    `json:"status"`
 	Workdir string    `json:"workdir"` // where commands start and file names are relative to
 	Created time.Time `json:"created"`

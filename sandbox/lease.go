@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (r *Runtime) Lease(ctx context.Context, spec Spec) (*Sandbox, error) {
 }
 
 func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
-	class, err := complete(&spec)
+	class, err := complete(&spec, r.byClass)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +46,14 @@ func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
 	defer r.tasks.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	image, err := r.images.Image(ctx, r.folder("images"), spec.Image)
+	s := r.newInstance(spec, class)
+	image, err := s.findImage(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, removeTree(s.dir))
 	}
+	s.row.Env = environment(image, spec.Env)
 	ctx, stop := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no start within %v: %w", startTimeout, ErrTimeout))
 	defer stop()
-	s := r.newInstance(spec, class, environment(image, spec.Env))
 	if err := s.start(ctx, image); err != nil {
 		return nil, errors.Join(err, s.scrap())
 	}
@@ -59,12 +61,12 @@ func (r *Runtime) lease(ctx context.Context, spec Spec) (*instance, error) {
 }
 
 // complete checks a Spec and fills in its defaults.
-func complete(spec *Spec) (class, error) {
+func complete(spec *Spec, byClass map[string]string) (class, error) {
 	if spec.Class == "" {
 		spec.Class = ClassExec
 	}
 	if spec.Image == "" {
-		spec.Image = HostImage
+		spec.Image = cmp.Or(byClass[spec.Class], HostImage)
 	}
 	c, err := findClass(spec.Class)
 	if err != nil {
@@ -108,14 +110,14 @@ func (r *Runtime) bound(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-func (r *Runtime) newInstance(spec Spec, c class, env []string) *instance {
+func (r *Runtime) newInstance(spec Spec, c class) *instance {
 	now := time.Now()
 	info := Info{
 		ID: newID(), Owner: spec.Owner, Class: spec.Class, Image: spec.Image,
 		Status: StatusPending, Workdir: c.workdir,
 		Created: now, Expires: now.Add(spec.TTL),
 	}
-	return r.instance(row{Info: info, Env: env})
+	return r.instance(row{Info: info})
 }
 
 // enter puts a started sandbox on the list and starts watching it.
@@ -131,13 +133,30 @@ func (r *Runtime) enter(s *instance) error {
 	return nil
 }
 
+// findImage makes the sandbox's folder and has the image found for it. Until
+// it runs, the folder alone stands for the sandbox: it keeps the image from
+// being removed, and is removed itself when it is found without a row.
+func (s *instance) findImage(ctx context.Context) (*Image, error) {
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	image, err := s.runtime.images.Image(ctx, ImageRequest{
+		Name: s.row.Image, Class: s.row.Class, Owner: s.row.Owner,
+		Dir: s.runtime.folder("images"), Holder: s.dir,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.row.Digest = image.Digest
+	// The lease begins now, however long it took to fetch the image.
+	ttl := s.row.Expires.Sub(s.row.Created)
+	s.row.Created = time.Now()
+	s.row.Expires = s.row.Created.Add(ttl)
+	return image, nil
+}
+
 // start boots the engine and waits for the init.
 func (s *instance) start(ctx context.Context, image *Image) error {
-	// Until it runs, the folder alone stands for it: what is found without a
-	// row after a crash is removed.
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return err
-	}
 	s.row.Init, s.row.Root = s.bin, image.Root
 	c := classes[s.row.Class]
 	if err := s.write(bundleSpec(s.places, image, c)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,10 @@ type Config struct {
 	// Images are the root file systems; nil is Local{}.
 	Images Images
 
+	// DefaultImages are the images of leases that name none, by class. Where
+	// a class has none here it is "host".
+	DefaultImages map[string]string
+
 	// Executable is a static program to start as the engine and as the init
 	// inside, for programs that cannot be it themselves because they need
 	// cgo. It must import sandbox/runsc; sandboxd is one.
@@ -46,6 +51,7 @@ type Config struct {
 // owner.
 type Runtime struct {
 	images  Images
+	byClass map[string]string // images of leases that name none
 	log     *slog.Logger
 	root    string
 	private bool
@@ -73,15 +79,14 @@ func New(cfg Config) (*Runtime, error) {
 		return nil, &Error{Op: "new", Err: err}
 	}
 	r := &Runtime{
-		images: cfg.Images, log: cfg.Logger,
+		images: cfg.Images, byClass: maps.Clone(cfg.DefaultImages), log: cfg.Logger,
 		sandboxes: map[string]*instance{}, ended: map[string]Owner{},
 	}
 	if r.images == nil {
 		r.images = Local{}
 	}
 	if local, ok := r.images.(Local); ok {
-		local.host = &hostCache{}
-		r.images = local
+		r.images = local.Cached()
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
