@@ -1,0 +1,338 @@
+package tree
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Layer is what of a layer is not in its tree.
+type Layer struct {
+	Bytes   int64 // of its files
+	Entries int64
+
+	// Names are bytes, because no encoding is promised of them.
+	Whiteouts [][]byte    // names that it removes from the layers below
+	Opaque    [][]byte    // folders of which it hides all that is below
+	Implicit  [][]byte    // folders that it does not have but has files in
+	Links     [][2][]byte // hard links, from a name to one that a layer below has
+	Dropped   int         // device nodes in /dev, named pipes and sockets, which a sandbox has no use for
+}
+
+// Unpack writes the layer that an uncompressed tar archive holds into dir, an
+// empty folder, and reads the archive to its end.
+//
+// Ownership, modes and times are kept; set-user-id and set-group-id bits and
+// extended attributes are dropped. A device node outside /dev is an error, as
+// is a name that leads out of the image.
+func Unpack(dir string, r io.Reader, budget *Budget) (*Layer, error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	u := &unpacker{folder: f, budget: budget, layer: &Layer{}, folders: map[string]*tar.Header{}, buf: make([]byte, copySize)}
+	f.made = func(where string) { u.folders[where] = nil }
+	counted := &counter{r: r, budget: budget}
+	if err := u.all(tar.NewReader(counted)); err != nil {
+		return nil, err
+	}
+	// What follows the archive's end counts for its digest.
+	if _, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{counted}, u.buf); err != nil {
+		return nil, err
+	}
+	return u.layer, u.finish()
+}
+
+// counter takes what is read from the budget.
+type counter struct {
+	r      io.Reader
+	budget *Budget
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if over := c.budget.Bytes(int64(n)); over != nil {
+		return n, over
+	}
+	return n, err
+}
+
+type unpacker struct {
+	*folder
+	budget  *Budget
+	layer   *Layer
+	folders map[string]*tar.Header // by where they are; nil for one that only has entries in it
+	buf     []byte
+}
+
+func (u *unpacker) all(t *tar.Reader) error {
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("layer: %w", err)
+		}
+		if err := u.budget.Entries(1); err != nil {
+			return err
+		}
+		if err := u.entry(h, t); err != nil {
+			return fmt.Errorf("layer: %s: %w", shown(h.Name), err)
+		}
+		u.layer.Entries++
+	}
+}
+
+// shown is a hostile name as an error may show it.
+func shown(name string) string {
+	if len(name) > 200 {
+		name = name[:200] + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
+	name, err := clean(h.Name)
+	if err != nil {
+		return err
+	}
+	base := path.Base(name)
+	if name == "." {
+		return u.top(h)
+	}
+	if strings.HasPrefix(base, whiteoutPrefix) {
+		return u.whiteout(name, base)
+	}
+	if dropped, err := unusable(name, h.Typeflag); dropped || err != nil {
+		u.layer.Dropped++
+		return err
+	}
+	where, err := u.parent(name, true)
+	if err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeRegA, tar.TypeGNUSparse: //nolint:staticcheck // TypeRegA: old archives have it
+		return u.file(where, base, h, r)
+	case tar.TypeDir:
+		return u.dir(where, base, h)
+	case tar.TypeSymlink:
+		return u.symlink(where, base, h)
+	case tar.TypeLink:
+		return u.link(where, base, name, h)
+	case tar.TypeXGlobalHeader:
+		return nil
+	}
+	return fmt.Errorf("an entry of type %q", h.Typeflag)
+}
+
+// unusable reports whether an entry is something that a sandbox has no use
+// for, or may not have.
+func unusable(name string, kind byte) (bool, error) {
+	switch kind {
+	case tar.TypeFifo:
+		return true, nil
+	case tar.TypeChar, tar.TypeBlock:
+		if strings.HasPrefix(name, "dev/") { // something else is mounted there
+			return true, nil
+		}
+		return false, errors.New("a device node")
+	}
+	return false, nil
+}
+
+// top takes the entry of the tree's top itself.
+func (u *unpacker) top(h *tar.Header) error {
+	if h.Typeflag != tar.TypeDir {
+		return errors.New("the top is no folder")
+	}
+	u.folders["."] = h
+	return nil
+}
+
+func (u *unpacker) dir(where, base string, h *tar.Header) error {
+	in, err := u.at(where)
+	if err != nil {
+		return err
+	}
+	info, err := in.Lstat(base)
+	if err != nil || !info.IsDir() {
+		if err = u.put(where, base, func(in *os.Root) error { return in.Mkdir(base, 0o700) }); err != nil {
+			return err
+		}
+	}
+	u.folders[path.Join(where, base)] = h
+	return nil
+}
+
+func (u *unpacker) file(where, base string, h *tar.Header, r io.Reader) error {
+	if err := u.budget.Content(h.Size); err != nil {
+		return err
+	}
+	return u.put(where, base, func(in *os.Root) error {
+		f, err := in.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		n, err := u.content(f, r, h.Size)
+		u.layer.Bytes += n
+		if err == nil {
+			err = fileMeta(f, h)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		return in.Chtimes(base, time.Time{}, h.ModTime)
+	})
+}
+
+func fileMeta(f *os.File, h *tar.Header) error {
+	if h.Uid != 0 || h.Gid != 0 {
+		if err := f.Chown(h.Uid, h.Gid); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(mode(h))
+}
+
+// mode is an entry's mode without the bits that give rights away.
+func mode(h *tar.Header) fs.FileMode {
+	m := fs.FileMode(h.Mode).Perm()
+	if h.Mode&0o1000 != 0 {
+		m |= fs.ModeSticky
+	}
+	return m
+}
+
+const (
+	copySize = 256 << 10
+	holeSize = 64 << 10 // at least that many zeros become a hole
+)
+
+var zeros [holeSize]byte
+
+// content writes a file. Long runs of zeros are not written.
+func (u *unpacker) content(f *os.File, r io.Reader, size int64) (int64, error) {
+	var n int64
+	if size < holeSize {
+		return io.CopyBuffer(struct{ io.Writer }{f}, r, u.buf)
+	}
+	for n < size {
+		chunk, err := io.ReadFull(r, u.buf[:min(int64(len(u.buf)), size-n)])
+		if err != nil {
+			return n, err
+		}
+		if err := sparse(f, u.buf[:chunk], n); err != nil {
+			return n, err
+		}
+		n += int64(chunk)
+	}
+	return n, f.Truncate(n)
+}
+
+func sparse(f *os.File, b []byte, at int64) error {
+	for block := range slices.Chunk(b, holeSize) {
+		if len(block) < holeSize || string(block) != string(zeros[:]) {
+			if _, err := f.WriteAt(block, at); err != nil {
+				return err
+			}
+		}
+		at += int64(len(block))
+	}
+	return nil
+}
+
+func (u *unpacker) symlink(where, base string, h *tar.Header) error {
+	return u.put(where, base, func(in *os.Root) error {
+		if err := in.Symlink(h.Linkname, base); err != nil {
+			return err
+		}
+		if h.Uid == 0 && h.Gid == 0 {
+			return nil
+		}
+		return in.Lchown(base, h.Uid, h.Gid)
+	})
+}
+
+// link makes a hard link to what the layer has, or notes one to what a layer
+// below may have.
+func (u *unpacker) link(where, base, name string, h *tar.Header) error {
+	target, err := clean(h.Linkname)
+	if err != nil {
+		return err
+	}
+	dir, err := u.parent(target, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return u.linkBelow(where, base, name, target)
+	}
+	if err != nil {
+		return err
+	}
+	from, to := path.Join(dir, path.Base(target)), path.Join(where, base)
+	info, err := u.root.Lstat(from)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return u.linkBelow(where, base, name, target)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New("a hard link to a folder")
+	case from == to:
+		return nil
+	}
+	return u.put(where, base, func(*os.Root) error { return u.root.Link(from, to) })
+}
+
+func (u *unpacker) linkBelow(where, base, name, target string) error {
+	if err := u.remove(where, base); err != nil {
+		return err
+	}
+	u.layer.Links = append(u.layer.Links, [2][]byte{[]byte(name), []byte(target)})
+	return nil
+}
+
+// finish gives folders what would have been lost, or in the way, while they
+// were being filled.
+func (u *unpacker) finish() error {
+	u.forget()
+	wheres := make([]string, 0, len(u.folders))
+	for where := range u.folders {
+		wheres = append(wheres, where)
+	}
+	slices.Sort(wheres)
+	for _, where := range slices.Backward(wheres) {
+		info, err := u.root.Lstat(where)
+		if err != nil || !info.IsDir() {
+			continue // a later entry has replaced it
+		}
+		h := u.folders[where]
+		if h == nil {
+			u.layer.Implicit = append(u.layer.Implicit, []byte(where))
+			continue
+		}
+		if err := u.dirMeta(where, h); err != nil {
+			return err
+		}
+	}
+	if u.folders["."] == nil {
+		u.layer.Implicit = append(u.layer.Implicit, []byte("."))
+	}
+	return nil
+}
+
+func (u *unpacker) dirMeta(where string, h *tar.Header) error {
+	return errors.Join(
+		u.root.Lchown(where, h.Uid, h.Gid),
+		u.root.Chmod(where, mode(h)),
+		u.root.Chtimes(where, time.Time{}, h.ModTime),
+	)
+}
