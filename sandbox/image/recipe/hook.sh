@@ -2,10 +2,12 @@
 set -eu
 root=$1
 
-in_root() { chroot "$root" env -i PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 HOME=/tmp "$@"; }
+in_root() { chroot "$root" env -i PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 HOME=/root "$@"; }
 
-# Where the packages came from is this machine's business. Without its options apt would not find what to tidy up later.
-rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*
+# Where the packages came from is this machine's business.
+#
+# $root/tmp has the configuration by which mmdebstrap's apt works in there. It must stay: without it, what mmdebstrap does
+# after this it would do to this machine's own package lists.
 rm -rf "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/* "$root"/etc/apt/auth.conf* "$root"/etc/apt/apt.conf.d/99mmdebstrap "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
 rm -f "$root"/etc/hostname "$root"/etc/resolv.conf
 echo sandbox >"$root/etc/hostname"
@@ -24,7 +26,7 @@ if [ -x "$root/usr/local/go/bin/go" ]; then
 	# Go comes without its library compiled, which would take half a minute at each sandbox's first program.
 	mkdir -p "$root/usr/local/go/cache"
 	in_root GOCACHE=/usr/local/go/cache GOTOOLCHAIN=local GOTELEMETRY=off go build std
-	rm -rf "$root"/tmp/* "$root"/usr/local/go/cache/fuzz "$root"/usr/local/go/cache/trim.txt "$root"/usr/local/go/cache/testexpire.txt
+	rm -rf "$root"/usr/local/go/cache/fuzz "$root"/usr/local/go/cache/trim.txt "$root"/usr/local/go/cache/testexpire.txt
 	find "$root/usr/local/go/cache" -type f -exec chmod 0644 {} +
 	# Anyone may add to the cache, and nobody can remove what it has: go tidies away what it takes for old, in folders that
 	# it can list.
@@ -42,4 +44,4 @@ fi
 mkdir -p "$root/usr/share/sandbox"
 dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package} ${Version} ${Architecture}\n' >"$root/usr/share/sandbox/packages"
 
-rm -rf "$root"/var/log/*.log "$root"/var/log/apt "$root"/var/cache/ldconfig/aux-cache "$root"/var/cache/debconf/*-old "$root"/var/lib/dpkg/*-old "$root"/tmp/* "$root"/root/.cache
+rm -rf "$root"/var/log/*.log "$root"/var/log/apt "$root"/var/cache/ldconfig/aux-cache "$root"/var/cache/debconf/*-old "$root"/var/lib/dpkg/*-old "$root"/root/.cache "$root"/root/.config
