@@ -57,10 +57,12 @@ func layer(t testing.TB, list files) v1.Layer {
 	return l
 }
 
+const hostArch = runtime.GOARCH
+
 // newImage is an image of layers, each of a few files, for this machine.
 func newImage(t testing.TB, layers ...files) v1.Image {
 	t.Helper()
-	return imageFor(t, runtime.GOARCH, layers...)
+	return imageFor(t, hostArch, layers...)
 }
 
 func imageFor(t testing.TB, arch string, layers ...files) v1.Image {
