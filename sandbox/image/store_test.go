@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/matryer/is"
 
 	"github.com/hanzoai/sandbox/internal/runtimetest"
@@ -50,7 +51,7 @@ func layer(t testing.TB, list files) v1.Layer {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func newImage(t testing.TB, layers ...files) v1.Image {
 
 func imageFor(t testing.TB, arch string, layers ...files) v1.Image {
 	t.Helper()
-	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+	oci := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.ConfigFile(oci, &v1.ConfigFile{
 		OS: "linux", Architecture: arch, RootFS: v1.RootFS{Type: "layers"},
 		Config: v1.Config{
 			Env:  []string{"PATH=/opt/bin:/usr/bin:/bin", "HOME=/root", "GREETING=hello"},
