@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/sandbox/image/internal/tree"
+	"github.com/hanzoai/sandbox/sandbox/image/recipe"
 )
 
 // layersAtOnce is how many layers of an image are fetched and unpacked at a
@@ -119,7 +120,8 @@ func describeImage(d *described) *Info {
 	c := d.config
 	info := &Info{
 		Digest: d.digest.String(), Platform: c.OS + "/" + c.Architecture, Created: c.Created.Time,
-		Env: c.Config.Env, User: c.Config.User, Workdir: c.Config.WorkingDir,
+		Recipe: c.Config.Labels[recipe.Label],
+		Env:    c.Config.Env, User: c.Config.User, Workdir: c.Config.WorkingDir,
 		Entrypoint: c.Config.Entrypoint, Cmd: c.Config.Cmd,
 	}
 	for _, h := range c.RootFS.DiffIDs {

@@ -28,7 +28,8 @@ type Info struct {
 	Used     time.Time `json:"used"` // when it was last leased, or made
 	Size     int64     `json:"size"` // of its files, in bytes
 	Entries  int64     `json:"entries"`
-	Layers   []string  `json:"layers"` // digests of their archives
+	Layers   []string  `json:"layers"`           // digests of their archives
+	Recipe   string    `json:"recipe,omitempty"` // the digest of the recipe that it was built by
 
 	// Env is what commands start with, but for HOME, USER and LOGNAME.
 	Env []string `json:"env,omitempty"`

@@ -186,8 +186,13 @@ func TestOrgs(t *testing.T) {
 	is.NoErr(ask("", "shared/tools:1"))
 	for _, c := range [][2]string{
 		{"other", "acme/tools:1"}, // though the store has it
-		{"acme", "other/tools:1"}, {"acme", "acme2/x:1"}, {"acme", "top:1"}, {"", "acme/tools:1"},
-		{"top", "top:1"}, {"acme", "acme/tools@" + digestOf(t, img) + "x"}, {"acme", "other/../acme/tools:1"},
+		{"acme", "other/tools:1"},
+		{"acme", "acme2/x:1"},
+		{"acme", "top:1"},
+		{"", "acme/tools:1"},
+		{"top", "top:1"},
+		{"acme", "acme/tools@" + digestOf(t, img) + "x"},
+		{"acme", "other/../acme/tools:1"},
 		{"library", "top:1"},
 	} {
 		is.True(errors.Is(ask(c[0], c[1]), sandbox.ErrInvalid))

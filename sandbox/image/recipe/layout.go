@@ -17,8 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// recipeLabel is the label by which an image says what it was built by.
-const recipeLabel = "sandbox.recipe"
+// Label is the label by which an image says by which recipe it was built.
+const Label = "sandbox.recipe"
 
 // layout writes an OCI layout whose one layer is an archive, as it comes.
 func (b *build) layout(dir string, archive io.Reader) (*Built, error) {
@@ -65,7 +65,7 @@ func (b *build) config(diffID v1.Hash) *v1.ConfigFile {
 		History: []v1.History{{Created: v1.Time{Time: b.updated}, CreatedBy: "sandbox-image build " + b.Name}},
 		Config: v1.Config{
 			Env: b.Env, User: "1000:1000", WorkingDir: "/mnt/data", Cmd: []string{"/bin/bash"},
-			Labels: map[string]string{recipeLabel: b.Digest()},
+			Labels: map[string]string{Label: b.Digest()},
 		},
 	}
 }
