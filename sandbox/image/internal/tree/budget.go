@@ -10,7 +10,7 @@ type Budget struct {
 	MaxBytes   int64 // of the uncompressed layers
 	MaxEntries int64 // files, folders and links
 
-	bytes, content, entries atomic.Int64
+	bytes, content, entries, names atomic.Int64
 }
 
 // A TooBigError is an image that is beyond its Budget.
@@ -34,6 +34,20 @@ func (b *Budget) Bytes(n int64) error {
 func (b *Budget) Content(n int64) error {
 	if n > b.MaxBytes || b.content.Add(n) > b.MaxBytes {
 		return &TooBigError{What: "bytes", Limit: b.MaxBytes}
+	}
+	return nil
+}
+
+// maxNames bounds the names of folders and whiteouts, which are held in memory.
+// A whole Debian has a few megabytes of them.
+const maxNames = 32 << 20
+
+// Names takes names.
+func (b *Budget) Names(names ...string) error {
+	for _, name := range names {
+		if b.names.Add(int64(len(name))) > maxNames {
+			return &TooBigError{What: "bytes of names", Limit: maxNames}
+		}
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ const (
 // A folder is a tree that is being made. It is nobody else's until it is done.
 type folder struct {
 	root     *os.Root
-	resolved map[string]string   // parents as named, and where they really are
-	open     map[string]*os.Root // folders by where they really are
-	made     func(where string)  // told of each folder that is made on the way
+	resolved map[string]string        // parents as named, and where they really are
+	open     map[string]*os.Root      // folders by where they really are
+	made     func(where string) error // told of each folder that is made on the way
 }
 
 func openFolder(dir string) (*folder, error) {
@@ -31,7 +31,7 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &folder{root: root, resolved: map[string]string{}, open: map[string]*os.Root{}, made: func(string) {}}, nil
+	return &folder{root: root, resolved: map[string]string{}, open: map[string]*os.Root{}, made: func(string) error { return nil }}, nil
 }
 
 func (f *folder) close() {
@@ -84,72 +84,92 @@ func clean(name string) (string, error) {
 // parent returns the folder that a name is in, as it is found from the top,
 // following links. With create, folders that are missing are made.
 func (f *folder) parent(name string, create bool) (where string, err error) {
-	dir := path.Dir(name)
-	if where, ok := f.resolved[dir]; ok {
-		return where, nil
-	}
-	where, err = f.resolve(dir, create)
-	if err == nil {
-		f.resolved[dir] = where
-	}
-	return where, err
+	return f.resolve(path.Dir(name), create)
 }
 
 // resolve returns where a folder really is: a path without links.
 func (f *folder) resolve(dir string, create bool) (string, error) {
-	rest := strings.Split(dir, "/")
-	where, links := ".", 0
-	for len(rest) > 0 {
-		part := rest[0]
-		rest = rest[1:]
-		switch part {
-		case "", ".":
-			continue
-		case "..":
-			where = path.Dir(where)
-			continue
+	links := 0
+	return f.find(dir, create, &links)
+}
+
+// maxResolved is how many answers are kept.
+const maxResolved = 8192
+
+func (f *folder) find(dir string, create bool, links *int) (string, error) {
+	if dir == "." || dir == "/" {
+		return ".", nil
+	}
+	if where, ok := f.resolved[dir]; ok {
+		return where, nil
+	}
+	up, err := f.find(path.Dir(dir), create, links)
+	if err != nil {
+		return "", err
+	}
+	where, err := f.into(up, path.Base(dir), create, links)
+	if err != nil {
+		return "", err
+	}
+	if len(f.resolved) >= maxResolved {
+		clear(f.resolved)
+	}
+	f.resolved[dir] = where
+	return where, nil
+}
+
+// into goes from a folder into one in it, or to where a link leads.
+func (f *folder) into(up, base string, create bool, links *int) (string, error) {
+	where := path.Join(up, base)
+	if strings.Count(where, "/") >= maxDepth || len(where) > maxPath {
+		return "", fmt.Errorf("%.80q…: too deep", where)
+	}
+	in, err := f.at(up)
+	if err != nil {
+		return "", err
+	}
+	info, err := in.Lstat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && create:
+		if err := in.Mkdir(base, 0o755); err != nil {
+			return "", err
 		}
-		next := path.Join(where, part)
-		target, err := f.step(next, create)
+		return where, f.made(where)
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := in.Readlink(base)
 		if err != nil {
 			return "", err
 		}
-		if target == "" {
-			where = next
-			continue
-		}
-		if links++; links > maxLinks || len(target) > maxPath {
-			return "", &fs.PathError{Op: "follow", Path: dir, Err: syscall.ELOOP}
-		}
-		if strings.HasPrefix(target, "/") {
-			where = "."
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	if strings.Count(where, "/") > maxDepth || len(where) > maxPath {
-		return "", fmt.Errorf("%.80q…: too deep", dir)
+		return f.follow(up, target, create, links)
+	case !info.IsDir():
+		return "", &fs.PathError{Op: "open", Path: where, Err: syscall.ENOTDIR}
 	}
 	return where, nil
 }
 
-// step looks at one element on the way: a folder, or a link and its target.
-func (f *folder) step(where string, create bool) (target string, err error) {
-	info, err := f.root.Lstat(where)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && create:
-		if err := f.root.Mkdir(where, 0o755); err != nil {
-			return "", err
-		}
-		f.made(where)
-		return "", nil
-	case err != nil:
-		return "", err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return f.root.Readlink(where)
-	case !info.IsDir():
-		return "", &fs.PathError{Op: "open", Path: where, Err: syscall.ENOTDIR}
+// follow goes from a folder to where a link in it leads.
+func (f *folder) follow(up, target string, create bool, links *int) (where string, err error) {
+	if *links++; *links > maxLinks {
+		return "", &fs.PathError{Op: "follow", Path: up, Err: syscall.ELOOP}
 	}
-	return "", nil
+	where = up
+	if strings.HasPrefix(target, "/") {
+		where = "."
+	}
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			where = path.Dir(where)
+		default:
+			if where, err = f.into(where, part, create, links); err != nil {
+				return "", err
+			}
+		}
+	}
+	return where, nil
 }
 
 // maxOpen is how many folders of a tree are kept open.

@@ -263,6 +263,34 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// Many folders with long names take memory, and are refused before that is
+// much.
+func TestManyNames(t *testing.T) {
+	is := is.New(t)
+	j := newJail(t)
+	long := strings.Repeat(strings.Repeat("n", 250)+"/", 11)
+	var raw bytes.Buffer
+	w := tar.NewWriter(&raw)
+	for i := range 40 << 20 / len(long) {
+		is.NoErr(w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprint(long, ".wh.", i)}))
+	}
+	is.NoErr(w.Close())
+	_, err := tree.Unpack(j.tree(), &raw, &tree.Budget{MaxBytes: 1 << 40, MaxEntries: 1 << 40})
+	var big *tree.TooBigError
+	is.True(errors.As(err, &big))
+	is.Equal(big.What, "bytes of names")
+}
+
+// Links can lead deeper than any name.
+func TestDeepByLinks(t *testing.T) {
+	is := is.New(t)
+	j := newJail(t)
+	deep := strings.Repeat("d/", 150)
+	_, err := j.unpack(t, file(deep+"f", "x"), symlink("l", deep), file("l/"+deep+"f", "x"))
+	is.True(err != nil)
+	is.True(strings.Contains(err.Error(), "too deep"))
+}
+
 // A sparse file may claim to be of any size.
 func TestHugeSparseFile(t *testing.T) {
 	is := is.New(t)

@@ -38,8 +38,8 @@ func Unpack(dir string, r io.Reader, budget *Budget) (*Layer, error) {
 		return nil, err
 	}
 	defer f.close()
-	u := &unpacker{folder: f, budget: budget, layer: &Layer{}, folders: map[string]*tar.Header{}, buf: make([]byte, copySize)}
-	f.made = func(where string) { u.folders[where] = nil }
+	u := &unpacker{folder: f, budget: budget, layer: &Layer{}, folders: map[string]*meta{}, buf: make([]byte, copySize)}
+	f.made = func(where string) error { return u.addFolder(where, nil) }
 	counted := &counter{r: r, budget: budget}
 	if err := u.all(tar.NewReader(counted)); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ type unpacker struct {
 	*folder
 	budget  *Budget
 	layer   *Layer
-	folders map[string]*tar.Header // by where they are; nil for one that only has entries in it
+	folders map[string]*meta // by where they are; nil for one that only has entries in it
 	buf     []byte
 }
 
@@ -155,7 +155,26 @@ func (u *unpacker) top(h *tar.Header) error {
 	if h.Typeflag != tar.TypeDir {
 		return errors.New("the top is no folder")
 	}
-	u.folders["."] = h
+	return u.addFolder(".", metaOf(h))
+}
+
+// A meta is what a folder gets when it is full.
+type meta struct {
+	mode     fs.FileMode
+	uid, gid int
+	time     time.Time
+}
+
+func metaOf(h *tar.Header) *meta { return &meta{mode(h), h.Uid, h.Gid, h.ModTime} }
+
+// addFolder notes a folder, which takes memory.
+func (u *unpacker) addFolder(where string, m *meta) error {
+	if _, ok := u.folders[where]; !ok {
+		if err := u.budget.Names(where); err != nil {
+			return err
+		}
+	}
+	u.folders[where] = m
 	return nil
 }
 
@@ -170,8 +189,7 @@ func (u *unpacker) dir(where, base string, h *tar.Header) error {
 			return err
 		}
 	}
-	u.folders[path.Join(where, base)] = h
-	return nil
+	return u.addFolder(path.Join(where, base), metaOf(h))
 }
 
 func (u *unpacker) file(where, base string, h *tar.Header, r io.Reader) error {
@@ -297,7 +315,7 @@ func (u *unpacker) linkBelow(where, base, name, target string) error {
 		return err
 	}
 	u.layer.Links = append(u.layer.Links, [2][]byte{[]byte(name), []byte(target)})
-	return nil
+	return u.budget.Names(name, target)
 }
 
 // finish gives folders what would have been lost, or in the way, while they
@@ -314,12 +332,12 @@ func (u *unpacker) finish() error {
 		if err != nil || !info.IsDir() {
 			continue // a later entry has replaced it
 		}
-		h := u.folders[where]
-		if h == nil {
+		m := u.folders[where]
+		if m == nil {
 			u.layer.Implicit = append(u.layer.Implicit, []byte(where))
 			continue
 		}
-		if err := u.dirMeta(where, h); err != nil {
+		if err := u.dirMeta(where, m); err != nil {
 			return err
 		}
 	}
@@ -329,10 +347,10 @@ func (u *unpacker) finish() error {
 	return nil
 }
 
-func (u *unpacker) dirMeta(where string, h *tar.Header) error {
+func (u *unpacker) dirMeta(where string, m *meta) error {
 	return errors.Join(
-		u.root.Lchown(where, h.Uid, h.Gid),
-		u.root.Chmod(where, mode(h)),
-		u.root.Chtimes(where, time.Time{}, h.ModTime),
+		u.root.Lchown(where, m.uid, m.gid),
+		u.root.Chmod(where, m.mode),
+		u.root.Chtimes(where, time.Time{}, m.time),
 	)
 }

@@ -19,7 +19,7 @@ func (u *unpacker) whiteout(name, base string) error {
 	switch {
 	case base == whiteoutOpaque:
 		u.layer.Opaque = append(u.layer.Opaque, []byte(path.Dir(name)))
-		return nil
+		return u.budget.Names(name)
 	case strings.HasPrefix(base, whiteoutMeta):
 		return nil // what aufs kept for itself
 	}
@@ -28,5 +28,5 @@ func (u *unpacker) whiteout(name, base string) error {
 		return errors.New("a whiteout of no name")
 	}
 	u.layer.Whiteouts = append(u.layer.Whiteouts, []byte(path.Join(path.Dir(name), gone)))
-	return nil
+	return u.budget.Names(name)
 }
