@@ -56,7 +56,7 @@ func TestDesktop(t *testing.T) {
 		is.NoErr(os.WriteFile(dir+"/desktop.png", b, 0o644))
 	}
 	t.Logf("%d colours, %d points of the page's", colours, green)
-	is.True(colours > 16)   // not black, nor one grey
+	is.True(colours > 16)  // not black, nor one grey
 	is.True(green >= 1000) // the page is drawn
 }
 

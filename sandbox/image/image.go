@@ -64,25 +64,31 @@ func (s *Store) lease(ctx context.Context, n *imageName, holder string) (*sandbo
 	if found, err := s.kept(ctx, n, stamp, holder); found != nil || err != nil {
 		return found, err
 	}
-	var l *lock
-	var d *described
-	var err error
-	switch {
-	case n.short != "":
+	if n.short != "" {
 		return nil, s.unknown(n.short)
-	case n.ref != nil:
-		l, d, err = s.pull(ctx, n, nil)
-	default:
-		var src *source
-		if src, err = s.fromPath(ctx, n); err == nil {
-			l, d, err = s.take(ctx, src, nil, &nameRecord{Name: n.String(), Source: sourcePath, Stamp: stamp})
-		}
 	}
+	l, d, err := s.fetch(ctx, n, stamp)
 	if err != nil {
-		return nil, fmt.Errorf("image %.200s: %w", n, err)
+		return nil, err
 	}
 	defer l.unlock()
 	return s.hand(d.digest, holder)
+}
+
+// fetch takes an image that a lease has named from where it is.
+func (s *Store) fetch(ctx context.Context, n *imageName, stamp string) (*lock, *described, error) {
+	if n.ref != nil {
+		return s.pull(ctx, n, nil)
+	}
+	src, err := s.fromPath(ctx, n)
+	if err != nil {
+		return nil, nil, fmt.Errorf("image %.200s: %w", n, err)
+	}
+	l, d, err := s.take(ctx, src, nil, &nameRecord{Name: n.String(), Source: sourcePath, Stamp: stamp})
+	if err != nil {
+		return nil, nil, fmt.Errorf("image %.200s: %w", n, err)
+	}
+	return l, d, nil
 }
 
 // kept returns an image that the store has under a name.

@@ -51,7 +51,7 @@ func Open(cfg Config) (*Store, error) {
 
 // checkFolder refuses a folder in which somebody else could plant an image.
 func (s *Store) checkFolder() error {
-	info, err := os.Lstat(s.cfg.Dir)
+	info, err := os.Stat(s.cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("image store: %w", err)
 	}
