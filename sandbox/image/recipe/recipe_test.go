@@ -56,6 +56,34 @@ func TestNoMirrors(t *testing.T) {
 	is.True(!regexp.MustCompile(`rm .*\$root"?/tmp`).Match(hook))
 }
 
+// Packages come from the mirrors that this machine has for its own release,
+// and from no other place that it gets packages from.
+func TestMirrors(t *testing.T) {
+	is := is.New(t)
+	codename, err := recipe.HostRelease()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	is.NoErr(os.WriteFile(dir+"/m_dists_x_InRelease", []byte("Origin: Debian\nDate: Sat, 11 Jul 2026 10:16:37 UTC\nMD5Sum:\n"), 0o644))
+	lines, updated, err := recipe.Mirrors([][4]string{
+		{"http://m/debian", codename, "main", dir + "/m_dists_x_main_binary-amd64_Packages.lz4"},
+		{"http://m/debian", codename, "main", dir + "/m_dists_x_main_binary-i386_Packages.lz4"},
+		{"http://m/debian", codename, "contrib", dir + "/none"},
+		{"http://s/security", codename + "-security", "main", dir + "/none"},
+		{"http://other/vendor", "nodistro", "main", dir + "/none"},
+		{"http://m/debian", codename + "-backports", "main", dir + "/none"},
+	}, "suite")
+	is.NoErr(err)
+	is.Equal(strings.Join(lines, "\n"), "deb http://m/debian suite main\ndeb http://s/security suite-security main")
+	is.Equal(updated.Unix(), int64(1783764997))
+	_, _, err = recipe.Mirrors(nil, "suite")
+	is.True(err != nil)
+	_, _, err = recipe.Mirrors([][4]string{{"http://m/debian", codename, "main", dir + "/none"}}, "suite")
+	is.True(err != nil)
+	is.True(strings.Contains(err.Error(), "apt-get update"))
+}
+
 func TestMissingPrograms(t *testing.T) {
 	is := is.New(t)
 	t.Setenv("PATH", t.TempDir())
