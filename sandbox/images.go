@@ -28,6 +28,9 @@ type ImageRequest struct {
 	Name  string // as the caller wrote it, or the class's default
 	Class string
 	Owner Owner // who leases
+	// Digest is the image's that the sandbox has had until now, if it is one
+	// that starts again: it is to get the same, whatever Name stands for now.
+	Digest string
 	// Dir is a folder in which an implementation may keep what it makes.
 	Dir string
 	// Holder is the sandbox's own folder. It exists as long as the image is

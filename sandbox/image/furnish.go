@@ -12,7 +12,7 @@ import (
 )
 
 // mountPoints are what a sandbox mounts something on.
-var mountPoints = []string{"/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp", "/home/sandbox", "/mnt/data"}
+var mountPoints = []string{"/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp", "/home/sandbox", "/mnt/data", "/work"}
 
 // furnish gives an image's tree what every sandbox takes for granted: places
 // to mount things on, and names for the user that commands run as.

@@ -78,6 +78,31 @@ func TestGC(t *testing.T) {
 	is.Equal(len(leftIn(t, dir)), 0)
 }
 
+// A sandbox that starts again gets the image that it had.
+func TestSameImage(t *testing.T) {
+	is := is.New(t)
+	h := newHub(t)
+	s := h.store(t, image.Config{})
+	old := newImage(t, files{"a": "1"})
+	ref := h.push(t, "org/tools:1", old)
+	holder := t.TempDir()
+	want := sandbox.ImageRequest{Name: ref, Dir: t.TempDir(), Holder: holder}
+	_, err := s.Image(t.Context(), want)
+	is.NoErr(err)
+	h.push(t, "org/tools:1", newImage(t, files{"a": "2"}))
+	_, err = finish(s.Pull(t.Context(), ref))
+	is.NoErr(err)
+	_, err = s.GC(t.Context())
+	is.NoErr(err)
+	want.Digest = digestOf(t, old)
+	again, err := s.Image(t.Context(), want)
+	is.NoErr(err)
+	is.Equal(text(t, again, "a"), "1")
+	want.Digest = digestOf(t, newImage(t, files{"a": "3"}))
+	_, err = s.Image(t.Context(), want)
+	is.True(errors.Is(err, sandbox.ErrConflict)) // gone: not silently another
+}
+
 func TestRemoveByDigest(t *testing.T) {
 	is := is.New(t)
 	s := open(t, image.Config{})

@@ -21,11 +21,26 @@ var _ sandbox.Images = (*Store)(nil)
 // looked for in its registry again, whatever its tag stands for there by now:
 // Pull does that.
 func (s *Store) Image(ctx context.Context, want sandbox.ImageRequest) (*sandbox.Image, error) {
-	found, err := s.image(ctx, want)
-	if err != nil {
+	found, err := s.same(ctx, want)
+	if found != nil || err != nil {
+		return found, err
+	}
+	if found, err = s.image(ctx, want); err != nil {
 		return nil, err
 	}
+	if want.Digest != "" && found.Digest != want.Digest {
+		return nil, refused(sandbox.ErrConflict, "image %.200q was %s, which is gone: it is %s now", want.Name, want.Digest, found.Digest)
+	}
 	return found, lacks(found, want)
+}
+
+// same returns the image that a sandbox has had, if it is one of the store's.
+func (s *Store) same(ctx context.Context, want sandbox.ImageRequest) (*sandbox.Image, error) {
+	h, err := v1.NewHash(want.Digest)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it has had none
+	}
+	return s.byDigest(ctx, h, want.Holder)
 }
 
 func (s *Store) image(ctx context.Context, want sandbox.ImageRequest) (*sandbox.Image, error) {
@@ -104,6 +119,11 @@ func (s *Store) kept(ctx context.Context, n *imageName, stamp, holder string) (*
 	if err != nil {
 		return nil, err
 	}
+	return s.byDigest(ctx, h, holder)
+}
+
+// byDigest returns an image that the store has, or nothing.
+func (s *Store) byDigest(ctx context.Context, h v1.Hash, holder string) (*sandbox.Image, error) {
 	l, err := s.lock(ctx, imageLock(h), unix.LOCK_SH)
 	if err != nil {
 		return nil, err

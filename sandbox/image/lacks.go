@@ -19,11 +19,6 @@ var needs = map[string][]struct {
 		{"a window manager", []string{"openbox", "fluxbox", "icewm", "xfwm4"}},
 		{"a browser", []string{"chromium", "chromium-browser", "google-chrome"}},
 	},
-	"dev": {
-		{"git", []string{"git"}},
-		{"a C compiler", []string{"cc", "gcc", "clang"}},
-		{"make", []string{"make"}},
-	},
 }
 
 // lacks says what the class of a lease needs and its image has not.

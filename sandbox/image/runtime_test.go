@@ -150,6 +150,29 @@ func TestHostileImage(t *testing.T) {
 	is.Equal(len(entries), 1) // nothing new
 }
 
+// The same of a folder that is used as it is: its links are the engine's to
+// follow, from its own top.
+func TestHostileFolder(t *testing.T) {
+	is := is.New(t)
+	outside := t.TempDir()
+	img := busybox(t, map[string]string{"mnt": outside, "home": "../../../../../../../.." + outside, "tmp": outside}, imageConfig)
+	s := open(t, image.Config{})
+	_, err := finish(s.Import(t.Context(), saved(t, img), "hostile"))
+	is.NoErr(err)
+	layers, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(root(t, s, image.Info{Names: []string{"hostile"}}))), "..", "layers", "*", "tree"))
+	is.NoErr(err)
+	is.Equal(len(layers), 1) // as it was unpacked
+	rt := runtimetest.New(t, sandbox.Config{Images: sandbox.Local{Dirs: map[string]string{"folder": layers[0]}}})
+	sb, err := rt.Lease(t.Context(), sandbox.Spec{Image: "folder"})
+	if err == nil {
+		_, err = sb.Command("/opt/bin/sh", "-c", "echo x > /mnt/data/x; echo y > /tmp/y").Output(t.Context())
+		is.NoErr(err)
+	}
+	entries, err := os.ReadDir(outside)
+	is.NoErr(err)
+	is.Equal(len(entries), 0)
+}
+
 // What a sandbox uses is not collected, whatever becomes of its Runtime.
 func TestSandboxHoldsImage(t *testing.T) {
 	is := is.New(t)
