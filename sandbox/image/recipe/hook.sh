@@ -27,11 +27,19 @@ if [ -x "$root/usr/local/go/bin/go" ]; then
 	mkdir -p "$root/usr/local/go/cache"
 	in_root GOCACHE=/usr/local/go/cache GOTOOLCHAIN=local GOTELEMETRY=off go build std
 	rm -rf "$root"/usr/local/go/cache/fuzz "$root"/usr/local/go/cache/trim.txt "$root"/usr/local/go/cache/testexpire.txt
-	find "$root/usr/local/go/cache" -type f -exec chmod 0644 {} +
-	# Anyone may add to the cache, and nobody can remove what it has: go tidies away what it takes for old, in folders that
-	# it can list.
-	chmod 1777 "$root/usr/local/go/cache"
-	find "$root/usr/local/go/cache" -mindepth 1 -type d -exec chmod 1733 {} +
+	chmod -R u=rwX,go=rX "$root/usr/local/go/cache"
+	# Go will not work with a cache that it cannot write to, and nobody can write to an image. So each user's cache begins with
+	# links to what is there; the time in trim.txt keeps go from tidying them away as old.
+	cat >"$root/usr/local/bin/go" <<-'END'
+		#!/bin/sh
+		cache=${GOCACHE:-$HOME/.cache/go-build}
+		if [ ! -e "$cache/trim.txt" ]; then
+			mkdir -p "$cache" && cp -rs /usr/local/go/cache/. "$cache/" && date +%s >"$cache/trim.txt"
+		fi
+		GOCACHE=$cache exec /usr/local/go/bin/go "$@"
+	END
+	chmod 0755 "$root/usr/local/bin/go"
+	ln -sf ../go/bin/gofmt "$root/usr/local/bin/gofmt"
 fi
 
 if [ -d "$root/usr/lib/python3/dist-packages/matplotlib" ]; then

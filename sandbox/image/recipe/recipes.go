@@ -43,7 +43,8 @@ var npm = NPM{
 // Debian's Python refuses that by itself.
 var pythonEnv = []string{"PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_NO_INPUT=1", "PIP_ROOT_USER_ACTION=ignore", "MPLBACKEND=Agg", "MPLCONFIGDIR=/var/cache/matplotlib"}
 
-var goEnv = []string{"GOCACHE=/usr/local/go/cache", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOTELEMETRY=off"}
+// goEnv: see hook.sh for the cache.
+var goEnv = []string{"GOTOOLCHAIN=local", "GOFLAGS=-mod=mod", "GOTELEMETRY=off"}
 
 var recipes = []Recipe{
 	{
@@ -71,7 +72,7 @@ var recipes = []Recipe{
 		}),
 		NPM: []NPM{node, esbuild},
 		Go:  goVersion,
-		Env: slices.Concat([]string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "NODE_PATH=/usr/local/lib/node_modules"}, pythonEnv, goEnv),
+		Env: slices.Concat([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin", "LANG=C.UTF-8", "NODE_PATH=/usr/local/lib/node_modules"}, pythonEnv, goEnv),
 	},
 	{
 		Name: "dev", Suite: suite,
@@ -84,7 +85,7 @@ var recipes = []Recipe{
 		}),
 		NPM: []NPM{node, esbuild, npm},
 		Go:  goVersion,
-		Env: slices.Concat([]string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "NODE_PATH=/usr/local/lib/node_modules"}, pythonEnv[:3], goEnv),
+		Env: slices.Concat([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin", "LANG=C.UTF-8", "NODE_PATH=/usr/local/lib/node_modules"}, pythonEnv[:3], goEnv),
 	},
 	{
 		Name: "desktop", Suite: suite,
