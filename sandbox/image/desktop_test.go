@@ -29,7 +29,8 @@ read -r ready <wm
 echo window manager
 echo '<meta charset=utf-8><title>page-is-here</title><body style="background:#20a040"><h1>é Ω 漢字 😀</h1>' >page.html
 chromium --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir=/tmp/profile "file://$PWD/page.html" >browser.log 2>&1 &
-xdotool search --sync --name page-is-here >/dev/null
+# A window can be gone by the time that it is looked at, which ends the search.
+until xdotool search --sync --name page-is-here >/dev/null 2>&1; do :; done
 echo browser
 `
 
