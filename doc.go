@@ -24,7 +24,8 @@
 // Package [github.com/hanzoai/sandbox/sandbox] has it all: a Runtime leases
 // sandboxes, a Sandbox runs commands, holds files as an fs.FS and is dialled
 // like a host. Package [github.com/hanzoai/sandbox/sandbox/runsc] is the
-// embedded engine. The programs under examples show both at work.
+// embedded engine, and package [github.com/hanzoai/sandbox/sandbox/image] has
+// images other than this machine's own. The programs under examples show both at work.
 //
 // # How it is made
 //

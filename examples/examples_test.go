@@ -16,7 +16,7 @@ import (
 )
 
 // run builds and runs an example.
-func run(t *testing.T, name, stdin string) string {
+func run(t *testing.T, name, stdin string, args ...string) string {
 	t.Helper()
 	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
 	program := filepath.Join(t.TempDir(), name)
@@ -25,7 +25,7 @@ func run(t *testing.T, name, stdin string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := osexec.CommandContext(t.Context(), program)
+	cmd := osexec.CommandContext(t.Context(), program, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -83,4 +83,9 @@ event 2 running
 a new sandbox: true <h1>draft</h1>
 event 3 ended
 `, "\n"))
+}
+
+func TestImage(t *testing.T) {
+	is := is.New(t)
+	is.Equal(run(t, "image", "", "-dir", filepath.Join(t.TempDir(), "store"), "host", "sh", "-c", "echo $0 $((6 * 7))", "it is"), "it is 42\n")
 }

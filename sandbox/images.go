@@ -13,22 +13,39 @@ import (
 	"github.com/hanzoai/sandbox/internal/hostview"
 )
 
-// Images finds root file systems by name.
+// Images finds root file systems by name. Local is the one of this machine
+// alone; package sandbox/image has a store for those of others.
 type Images interface {
-	// Image returns the root file system called name; an unknown name is an
-	// error that matches ErrNotFound or ErrInvalid. Dir is a folder in which
-	// an implementation may keep what it makes. It may be called
-	// concurrently, also by several programs on one Root.
-	Image(ctx context.Context, dir, name string) (*Image, error)
+	// Image returns the root file system that is asked for; an unknown name
+	// is an error that matches ErrNotFound, one that may not be asked for
+	// ErrInvalid. It may be called concurrently, also by several programs on
+	// one Root.
+	Image(ctx context.Context, want ImageRequest) (*Image, error)
+}
+
+// An ImageRequest says what root file system a sandbox is to have.
+type ImageRequest struct {
+	Name  string // as the caller wrote it, or the class's default
+	Class string
+	Owner Owner // who leases
+	// Digest is the image's that the sandbox has had until now, if it is one
+	// that starts again: it is to get the same, whatever Name stands for now.
+	Digest string
+	// Dir is a folder in which an implementation may keep what it makes.
+	Dir string
+	// Holder is the sandbox's own folder. It exists as long as the image is
+	// in use, whatever becomes of this process: what it holds is not removed.
+	Holder string
 }
 
 // An Image is a root file system. Sandboxes share it and cannot write to it.
 // Folders that it lacks for what is mounted in every sandbox, as /mnt/data,
 // are made in Root, empty, as OCI runtimes do.
 type Image struct {
-	Root  string   // the folder that is seen as "/"
-	Binds []Bind   // what is seen over it, read-only
-	Env   []string // added to every command's environment, as KEY=value
+	Root   string   // the folder that is seen as "/"
+	Binds  []Bind   // what is seen over it, read-only
+	Env    []string // added to every command's environment, as KEY=value
+	Digest string   // of its content, as sha256:…; "" where it has none
 }
 
 // A Bind shows a file or folder of this machine in an image.
@@ -46,17 +63,26 @@ const HostImage = "host"
 type Local struct {
 	Dirs map[string]string
 
-	host *hostCache // of a Runtime; nil builds each time
+	host *hostCache // nil builds each time
+}
+
+// Cached returns a Local that looks at what has changed on the host once a
+// minute, not at each lease. A Runtime does so by itself.
+func (l Local) Cached() Local {
+	if l.host == nil {
+		l.host = &hostCache{}
+	}
+	return l
 }
 
 // Image implements Images.
-func (l Local) Image(_ context.Context, dir, name string) (*Image, error) {
-	if name == HostImage {
-		return l.host.image(filepath.Join(dir, HostImage))
+func (l Local) Image(_ context.Context, want ImageRequest) (*Image, error) {
+	if want.Name == HostImage {
+		return l.host.image(filepath.Join(want.Dir, HostImage))
 	}
-	folder, ok := l.Dirs[name]
+	folder, ok := l.Dirs[want.Name]
 	if !ok {
-		return nil, &wrapped{text: fmt.Sprintf("image %.80q: have %s", name, strings.Join(l.names(), ", ")), kind: ErrNotFound}
+		return nil, &wrapped{text: fmt.Sprintf("image %.80q: have %s", want.Name, strings.Join(l.names(), ", ")), kind: ErrNotFound}
 	}
 	return dirImage(folder)
 }

@@ -86,6 +86,7 @@ type Info struct {
 	Class   string `json:"class"`
 	Project string `json:"project,omitempty"`
 	Image   string `json:"image"`
+	Digest  string `json:"digest,omitempty"` // of the image, where it has one
 	Status  Status `json:"status"`
 	// Error says what happened to a sandbox with status error.
 	Error   string `json:"error,omitempty"`

@@ -44,17 +44,13 @@ func (r *Runtime) lease(ctx context.Context, spec *Spec) (*instance, error) {
 	defer r.tasks.Done()
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	image, err := r.images.Image(ctx, r.folder("images"), spec.Image)
-	if err != nil {
-		return nil, err
-	}
-	s := r.newInstance(spec, class, environment(image, spec.Env))
+	s := r.newInstance(spec, class)
 	s.moving.Lock() // before anybody else can know of it
 	defer s.moving.Unlock()
 	if err := r.admit(s); err != nil {
 		return nil, err
 	}
-	if err := s.create(ctx, image); err != nil {
+	if err := s.create(ctx, spec.Env); err != nil {
 		s.mu.Lock()
 		s.leaving, s.row.Next, s.row.Reason = ErrEnded, statusEnded, ReasonStartFailed
 		s.mu.Unlock()
@@ -157,7 +153,7 @@ func (r *Runtime) carryOut(ctx context.Context, do func() error) error {
 	}
 }
 
-func (r *Runtime) newInstance(spec *Spec, c Class, env []string) *instance {
+func (r *Runtime) newInstance(spec *Spec, c Class) *instance {
 	now := time.Now()
 	row := row{
 		Info: Info{
@@ -166,7 +162,7 @@ func (r *Runtime) newInstance(spec *Spec, c Class, env []string) *instance {
 			Limits:  Limits{CPUs: spec.CPUs, Memory: spec.Memory, Pids: c.Pids},
 			Created: now, Used: now, Expires: now.Add(spec.TTL),
 		},
-		TTL: spec.TTL, Fixed: spec.Fixed, Env: env,
+		TTL: spec.TTL, Fixed: spec.Fixed,
 	}
 	row.Volume = volumeName(&row.Info, spec.Disk)
 	return r.instance(row)
@@ -247,7 +243,7 @@ func inTheWay(other *Info) error {
 
 // create makes the folder of a new sandbox and starts its engine. The caller
 // holds s.moving.
-func (s *instance) create(ctx context.Context, image *Image) error {
+func (s *instance) create(ctx context.Context, env []string) error {
 	s.runtime.step("create: begin")
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return err
@@ -261,7 +257,33 @@ func (s *instance) create(ctx context.Context, image *Image) error {
 		return err
 	}
 	s.runtime.step("create: row")
+	image, err := s.findImage(ctx, "")
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.row.Env = environment(image, env)
+	// The lease begins now, however long it took to fetch the image.
+	s.row.Created = time.Now()
+	s.row.Expires = s.row.Created.Add(s.row.TTL)
+	s.mu.Unlock()
 	return s.start(ctx, image, EventRunning)
+}
+
+// findImage has the image found, that of the digest if the sandbox has had one
+// before. The sandbox's folder keeps it from being removed.
+func (s *instance) findImage(ctx context.Context, digest string) (*Image, error) {
+	image, err := s.runtime.images.Image(ctx, ImageRequest{
+		Name: s.row.Image, Class: s.row.Class, Owner: s.owner, Digest: digest,
+		Dir: s.runtime.folder("images"), Holder: s.dir,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.row.Digest = image.Digest
+	s.mu.Unlock()
+	return image, nil
 }
 
 // environment is what every command of a sandbox starts with.

@@ -112,7 +112,7 @@ func (s *instance) resume() error {
 	}
 	ctx, cancel := s.runtime.bound(context.WithoutCancel(s.runtime.ctx))
 	defer cancel()
-	image, err := s.runtime.images.Image(ctx, s.runtime.folder("images"), before.Image)
+	image, err := s.findImage(ctx, before.Digest)
 	if err != nil {
 		return err
 	}

@@ -126,8 +126,7 @@ func New(cfg Config) (*Runtime, error) {
 		r.images = Local{}
 	}
 	if local, ok := r.images.(Local); ok {
-		local.host = &hostCache{}
-		r.images = local
+		r.images = local.Cached()
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)

@@ -365,7 +365,7 @@ func TestTakeOverCollects(t *testing.T) {
 // broken is an image that cannot be started.
 type broken struct{}
 
-func (broken) Image(context.Context, string, string) (*sandbox.Image, error) {
+func (broken) Image(context.Context, sandbox.ImageRequest) (*sandbox.Image, error) {
 	return &sandbox.Image{Root: "/nonexistent/root"}, nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-
 // withDisk are the classes of a Runtime whose default one has so much disk.
 func withDisk(size int64) []sandbox.Class {
 	return []sandbox.Class{{Name: sandbox.ClassExec, TTL: time.Hour, Workdir: "/mnt/data", Disk: size}}

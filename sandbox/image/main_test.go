@@ -1,0 +1,32 @@
+package image_test
+
+import (
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"strings"
+	"testing"
+
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+)
+
+// TestMain fails the run when the tests have left anything behind.
+func TestMain(m *testing.M) {
+	remove := runtimetest.Isolate()
+	before := runtimetest.Snapshot()
+	code := m.Run()
+	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
+		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
+		code = 1
+	}
+	remove()
+	os.Exit(code)
+}
+
+// run runs a program of the machine.
+func run(t testing.TB, command ...string) {
+	t.Helper()
+	if out, err := osexec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+}
