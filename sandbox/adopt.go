@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,13 @@ func (r *Runtime) adopt() error {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			s := r.found(e.Name())
+			s, err := r.found(e.Name())
+			if err != nil {
+				// What it was cannot be known, so nothing of it is touched:
+				// the init ends it with its lease.
+				r.log.Error("a sandbox whose row cannot be read is left as it is", "id", e.Name(), "error", err)
+				return
+			}
 			if err := s.adopt(); err != nil {
 				r.log.Error("take over a sandbox", "id", s.id, "error", err)
 			}
@@ -46,20 +53,27 @@ func (r *Runtime) adopt() error {
 	return nil
 }
 
-// found returns the sandbox that has a folder. Without a readable row it is
-// one that was being made, or unmade: fit to be removed.
-func (r *Runtime) found(id string) *instance {
+// found returns the sandbox that has a folder. Without a row it is one that
+// was being made, or unmade: fit to be removed.
+func (r *Runtime) found(id string) (*instance, error) {
 	row, err := readRow(filepath.Join(r.folder("sandboxes"), id))
+	if errors.Is(err, os.ErrNotExist) {
+		row.Info, err = Info{ID: id, Status: StatusPending}, nil
+	}
 	if err != nil {
-		r.log.Info("a sandbox without a row", "id", id, "error", err)
-		row.Info = Info{ID: id, Status: StatusPending}
+		return nil, err
 	}
 	s := r.instance(row)
 	if err := s.findGroup(); err != nil {
 		r.log.Error("a sandbox without its control group", "id", id, "error", err)
+		s.group = r.cgroups.Group(id) // where it would be, if nothing has moved
 	}
 	s.readStamps()
-	return s
+	half, _ := filepath.Glob(filepath.Join(s.dir, "."+rowFile+"-*"))
+	for _, path := range half {
+		os.Remove(path) // of a write that was cut off
+	}
+	return s, nil
 }
 
 // adopt puts the sandbox on the list and makes of it what its row says. What
@@ -77,10 +91,16 @@ func (s *instance) adopt() error {
 		return s.takeOver()
 	case s.row.Status == StatusError && s.row.Next == "":
 		return s.tidy(func(ctx context.Context) error { return errors.Join(s.stop(ctx), s.save(false)) })
-	case s.row.Next == "": // parked, and it is
-		return s.tidy(func(context.Context) error { return s.save(false) })
+	case s.row.Status == StatusParked: // also if it was just being resumed
+		return s.tidy(func(ctx context.Context) error {
+			if err := s.stop(ctx); err != nil {
+				return err
+			}
+			s.row.Next, s.row.Expires = "", time.Time{}
+			return s.save(false)
+		})
 	}
-	// A pause or a resume that was cut short.
+	// A pause that was cut short.
 	return s.tidy(func(context.Context) error { return s.park("") })
 }
 
@@ -103,6 +123,9 @@ func (s *instance) takeOver() error {
 	if reason == ReasonExpired || s.row.Volume == "" {
 		return s.end(reason, false)
 	}
+	s.mu.Lock()
+	s.row.Next = StatusParked // so that the reaper tries again, if need be
+	s.mu.Unlock()
 	return s.tidy(func(context.Context) error { return s.park(reason) })
 }
 
@@ -139,6 +162,34 @@ func (s *instance) resumeWatch(l *life) error {
 	s.mu.Unlock()
 	s.watch(l)
 	return s.save(false)
+}
+
+// collectVolumes removes the disks of sandboxes that are no more, and unmounts
+// what no sandbox has mounted.
+func (r *Runtime) collectVolumes() error {
+	list, err := r.volumes.List()
+	if err != nil {
+		return err
+	}
+	mounted := map[string]bool{}
+	for _, s := range r.all() {
+		mounted[s.row.Volume] = s.row.Mounted
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, cleanupTimeout)
+	defer cancel()
+	var errs []error
+	for _, v := range list {
+		id, disk := strings.CutPrefix(v.Name, diskPrefix)
+		_, gone := os.Lstat(filepath.Join(r.folder("sandboxes"), id))
+		switch {
+		case disk && errors.Is(gone, os.ErrNotExist):
+			errs = append(errs, r.volumes.Remove(ctx, v.Name))
+		case v.Mounted && !disk && !mounted[v.Name]:
+			_, err := r.volumes.Unmount(ctx, v.Name)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // collect removes what no sandbox uses any more: executables of earlier

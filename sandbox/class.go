@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/volume"
 )
 
 // A Class is a kind of sandbox: all that leases of it have in common.
@@ -63,6 +65,9 @@ const (
 	defaultMemory = 4 << 30
 	defaultPids   = 512
 	defaultDisk   = 2 << 30
+	minDisk       = volume.MinSize
+	maxPids       = hostPids / allPids
+	minTTL        = time.Second
 	defaultVolume = 20 << 30
 )
 
@@ -86,8 +91,16 @@ func (c *Class) complete() error {
 		return invalid("class %.80q: workdir %.80q: want a clean absolute path below /", c.Name, c.Workdir)
 	case c.TTL <= 0:
 		return invalid("class %.80q: TTL %v: want more than 0", c.Name, c.TTL)
-	case c.Ceiling < 0 || c.Disk < 0 || c.Volume < 0 || c.Pids < 0:
-		return invalid("class %.80q: a negative limit", c.Name)
+	case c.TTL < minTTL:
+		return invalid("class %.80q: TTL %v: the least is %v", c.Name, c.TTL, minTTL)
+	case c.Ceiling < 0:
+		return invalid("class %.80q: a negative ceiling", c.Name)
+	case c.Disk != 0 && c.Disk < minDisk || c.Volume != 0 && c.Volume < minDisk:
+		return invalid("class %.80q: a disk of less than %d MiB", c.Name, minDisk>>20)
+	case c.Pids < 0 || c.Pids > maxPids:
+		return invalid("class %.80q: %d processes: at most %d", c.Name, c.Pids, maxPids)
+	case taken(c.Workdir):
+		return invalid("class %.80q: workdir %.80q: there is something else in every sandbox", c.Name, c.Workdir)
 	}
 	c.Image = cmp.Or(c.Image, HostImage)
 	c.CPUs, c.Memory, c.Pids = cmp.Or(c.CPUs, defaultCPUs), cmp.Or(c.Memory, defaultMemory), cmp.Or(c.Pids, defaultPids)
@@ -96,6 +109,17 @@ func (c *Class) complete() error {
 		return fmt.Errorf("class %.80q: %w", c.Name, err)
 	}
 	return nil
+}
+
+// taken reports whether a path is, or is below, one at which every sandbox has
+// something of its own.
+func taken(workdir string) bool {
+	top, _, _ := strings.Cut(workdir[1:], "/")
+	switch top {
+	case "bin", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr":
+		return true
+	}
+	return workdir == "/tmp" || workdir == "/var/tmp" || workdir == homeDir
 }
 
 func (r *Runtime) class(name string) (Class, error) {

@@ -68,8 +68,8 @@ func (s *instance) tell() bool {
 	s.mu.Lock()
 	events := s.row.Events
 	s.mu.Unlock()
-	if len(events) == 0 {
-		return false
+	if len(events) == 0 || s.runtime.events == nil {
+		return false // they are for a Runtime that has somebody to tell
 	}
 	for i := range events {
 		s.runtime.events(events[i])

@@ -8,6 +8,9 @@ func WithStep(cfg Config, f func(step string)) Config {
 	return cfg
 }
 
+// SweepStart is Sweep that does not wait.
+func (r *Runtime) SweepStart(now time.Time) { r.sweep(now) }
+
 // Sweep is what the reaper does, at a time of the test's choice, and returns
 // when what it began is done.
 func (r *Runtime) Sweep(now time.Time) {

@@ -184,6 +184,21 @@ func (s *instance) lost(l *life) {
 func (s *instance) end(reason Reason, purge bool) error {
 	s.moving.Lock()
 	defer s.moving.Unlock()
+	return s.endNow(reason, purge)
+}
+
+// endIf ends the sandbox if that is still to be done when its turn has come.
+func (s *instance) endIf(still func() bool, reason Reason) error {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	if !still() {
+		return nil
+	}
+	return s.endNow(reason, false)
+}
+
+// endNow is end for who holds s.moving.
+func (s *instance) endNow(reason Reason, purge bool) error {
 	if s.ended {
 		return ErrEnded
 	}
@@ -196,7 +211,9 @@ func (s *instance) end(reason Reason, purge bool) error {
 	s.mu.Unlock()
 	s.runtime.step("end: begin")
 	if err := s.write(s.row.Volume != ""); err != nil {
-		return err
+		// There may be no room, and what has taken it is what is to go. A
+		// crash from here to the next writing leaves the sandbox as it is.
+		s.runtime.log.Warn("note the end of a sandbox", "id", s.id, "error", err)
 	}
 	return s.finishEnd()
 }
@@ -264,6 +281,9 @@ func (s *instance) stop(ctx context.Context) error {
 	if err := s.runtime.engine.forget(s.id); err != nil {
 		return err
 	}
+	if err := rmtree.Remove(s.run); err != nil {
+		return err
+	}
 	s.runtime.step("stop: forgotten")
 	if err := s.unmount(ctx); err != nil {
 		return err
@@ -272,7 +292,7 @@ func (s *instance) stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.life, s.row.Engine, s.row.Boot = nil, nil, ""
 	s.mu.Unlock()
-	return rmtree.Remove(s.run)
+	return nil
 }
 
 // letGo leaves the sandbox to the next Runtime.

@@ -66,8 +66,13 @@ func (r *Runtime) comeBack(ctx context.Context, owner Owner, id string) (*instan
 	if err != nil || !owner.covers(s.owner) {
 		return nil, nil //nolint:nilnil,nilerr // not to be had is no error here
 	}
-	err = r.carryOut(ctx, s.resume)
-	if errors.Is(err, ErrEnded) || s.status() == StatusError {
+	if s.status() == StatusError { // it has no engine, and may have its files
+		err = r.carryOut(ctx, s.salvage)
+	}
+	if err == nil {
+		err = r.carryOut(ctx, s.resume)
+	}
+	if errors.Is(err, ErrEnded) || errors.Is(err, errNothingToSave) || s.status() == StatusError {
 		return nil, nil //nolint:nilnil // it ended meanwhile
 	}
 	if err != nil {
@@ -91,14 +96,21 @@ func (r *Runtime) complete(spec *Spec) (Class, error) {
 	if spec.Project == "" && c.NeedsProject {
 		return Class{}, invalid("class %s: name the project that its files are of", c.Name)
 	}
-	if err := checkName("project", spec.Project); err != nil {
-		return Class{}, err
+	for what, name := range map[string]string{
+		"project": spec.Project, "owner's organisation": spec.Owner.Org, "owner's actor": spec.Owner.Actor,
+	} {
+		if err := checkName(what, name); err != nil {
+			return Class{}, err
+		}
+	}
+	if len(spec.Image) > maxImageName {
+		return Class{}, invalid("image name of %d bytes: at most %d", len(spec.Image), maxImageName)
 	}
 	if spec.Network != "" && spec.Network != "none" {
 		return Class{}, invalid("network %.40q: this version has none", spec.Network)
 	}
-	if spec.TTL < 0 {
-		return Class{}, invalid("a negative TTL")
+	if spec.TTL < 0 || spec.TTL > 0 && spec.TTL < minTTL {
+		return Class{}, invalid("a TTL of %v: the least is %v", spec.TTL, minTTL)
 	}
 	if spec.TTL == 0 {
 		spec.TTL = c.TTL
@@ -180,12 +192,15 @@ func (r *Runtime) admit(s *instance) error {
 	c, org := r.classes[s.row.Class], s.owner.Org
 	live := 0
 	for _, other := range r.sandboxes {
-		if other == s || other.owner.Org != org {
+		if other == s {
 			continue
 		}
 		info, holds := other.claims()
-		if s.row.Project != "" && info.Project == s.row.Project && holds {
+		if s.row.Volume != "" && info.Volume == s.row.Volume && holds {
 			return inTheWay(&info)
+		}
+		if other.owner.Org != org {
+			continue
 		}
 		if info.Class == s.row.Class && info.Status.live() {
 			live++
@@ -206,7 +221,8 @@ func (r *Runtime) admit(s *instance) error {
 func (s *instance) claims() (Info, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.row.Info, s.row.Status != StatusError || s.life != nil || s.row.Next == StatusParked
+	lost := s.row.Status == StatusError && s.life == nil && s.row.Next != StatusParked
+	return s.row.Info, !lost || s.row.Mounted || len(s.row.Engine) > 0
 }
 
 // mayPark makes a sandbox that is lost, or half paused, one that is to be
@@ -215,10 +231,10 @@ func (r *Runtime) mayPark(s *instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, other := range r.sandboxes {
-		if other == s || s.row.Project == "" || other.owner.Org != s.owner.Org {
+		if other == s {
 			continue
 		}
-		if info, holds := other.claims(); holds && info.Project == s.row.Project {
+		if info, holds := other.claims(); holds && info.Volume != "" && info.Volume == s.row.Volume {
 			return false
 		}
 	}
@@ -234,8 +250,11 @@ func (r *Runtime) mayPark(s *instance) bool {
 
 func inTheWay(other *Info) error {
 	remedy := "use it, or end it first"
-	if other.Status == StatusParked {
+	switch other.Status { //nolint:exhaustive // the others can be used
+	case StatusParked:
 		remedy = "come back to it by its ID, or end it first"
+	case StatusError:
+		remedy = "it is being given up: try again"
 	}
 	return &ConflictError{ID: other.ID, Status: other.Status, Why: fmt.Sprintf(
 		"project %.80q has sandbox %s, which is %s: %s", other.Project, other.ID, other.Status, remedy)}

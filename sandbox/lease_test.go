@@ -174,14 +174,17 @@ func TestClasses(t *testing.T) {
 
 func TestBadConfigs(t *testing.T) {
 	for name, cfg := range map[string]sandbox.Config{
-		"class without a name":  {Classes: []sandbox.Class{{TTL: 1, Workdir: "/w"}}},
-		"class without a TTL":   {Classes: []sandbox.Class{{Name: "c", Workdir: "/w"}}},
-		"class at /":            {Classes: []sandbox.Class{{Name: "c", TTL: 1, Workdir: "/"}}},
-		"class outside":         {Classes: []sandbox.Class{{Name: "c", TTL: 1, Workdir: "/a/../b"}}},
-		"class at nowhere":      {Classes: []sandbox.Class{{Name: "c", TTL: 1, Workdir: "w"}}},
-		"class below a ceiling": {Classes: []sandbox.Class{{Name: "c", TTL: 1, Workdir: "/w", Ceiling: -1}}},
-		"negative life":         {MaxLife: -1},
-		"negative sweep":        {Sweep: -1},
+		"class without a name":   {Classes: []sandbox.Class{{TTL: time.Second, Workdir: "/w"}}},
+		"class without a TTL":    {Classes: []sandbox.Class{{Name: "c", Workdir: "/w"}}},
+		"class at /":             {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/"}}},
+		"class outside":          {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/a/../b"}}},
+		"class at nowhere":       {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "w"}}},
+		"class below a ceiling":  {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/w", Ceiling: -1}}},
+		"class with little disk": {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/w", Disk: 1}}},
+		"class of many":          {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/w", Pids: 1 << 40}}},
+		"class in the system":    {Classes: []sandbox.Class{{Name: "c", TTL: time.Second, Workdir: "/usr/lib"}}},
+		"negative life":          {MaxLife: -1},
+		"negative sweep":         {Sweep: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := runtimetest.Open(t, cfg)

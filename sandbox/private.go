@@ -81,7 +81,7 @@ func (r *Runtime) sweepPrivateRoot(dir string) error {
 		return errors.Join(err, lock.Close())
 	}
 	dead := &Runtime{
-		private: true, root: dir, lock: lock, log: r.log, ctx: r.ctx, boot: r.boot, volumes: volumes,
+		private: true, root: dir, lock: lock, log: r.log, ctx: r.ctx, boot: r.boot, volumes: volumes, cgroups: r.cgroups,
 		step: func(string) {}, engine: &runsc{path: r.engine.path, name: r.engine.name, root: filepath.Join(dir, "engine")},
 	}
 	entries, err := os.ReadDir(dead.folder("sandboxes"))
@@ -92,7 +92,11 @@ func (r *Runtime) sweepPrivateRoot(dir string) error {
 		if !validID(e.Name()) {
 			continue
 		}
-		if err := dead.found(e.Name()).scrap(); err != nil {
+		left, err := dead.found(e.Name())
+		if err == nil {
+			err = left.scrap()
+		}
+		if err != nil {
 			return errors.Join(err, lock.Close())
 		}
 	}

@@ -28,7 +28,7 @@ func findProcess(pid int) (process, error) {
 // kill ends the process and returns when it is gone. It is held by a
 // descriptor before it is looked at, so that what is killed is what was meant.
 func (p process) kill(ctx context.Context) error {
-	if p.PID == 0 {
+	if p.PID <= 0 {
 		return nil
 	}
 	pidfd, err := unix.PidfdOpen(p.PID, 0)

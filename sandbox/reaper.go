@@ -45,9 +45,9 @@ func (s *instance) judge(now time.Time) Reason {
 	st := s.standingLocked()
 	reason := s.runtime.clocks.verdict(&st, now)
 	switch {
-	case s.row.Next == statusEnded: // an end that did not succeed
+	case s.row.Next == statusEnded: // an end that did not succeed, or is under way
 		reason = s.row.Reason
-	case s.row.Next == StatusParked: // a pause that did not
+	case s.row.Next == StatusParked: // a pause
 		reason = ReasonLost
 	case reason != "" && s.row.Status == StatusRunning:
 		s.leaving = ErrEnded
@@ -66,11 +66,19 @@ func (s *instance) settle(reason Reason) {
 	}()
 	err := s.salvage()
 	if errors.Is(err, errNothingToSave) {
-		err = s.end(reason, false)
+		err = s.endIf(func() bool { return s.toEnd(time.Now()) }, reason)
 	}
 	if err != nil && !errors.Is(err, ErrEnded) {
 		s.runtime.log.Error("reap", "id", s.id, "reason", reason, "error", err)
 	}
+}
+
+// toEnd reports whether a sandbox that was found fit to be ended still is: it
+// may have been paused, or ended, while its turn was awaited.
+func (s *instance) toEnd(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving == ErrEnded || s.row.Next == statusEnded || s.row.Status == StatusError //nolint:errorlint // set by us
 }
 
 var errNothingToSave = errors.New("no files that outlive the engine")

@@ -46,7 +46,7 @@ const statusEnded Status = "ended"
 const (
 	rowFile = "lease.json"
 	// maxRow bounds what is read back.
-	maxRow = 8 << 20
+	maxRow = 64 << 20
 )
 
 func readRow(dir string) (row, error) {

@@ -192,6 +192,9 @@ func (r *Runtime) open(cfg *Config) (err error) {
 	if err := r.adopt(); err != nil {
 		return err
 	}
+	if err := r.collectVolumes(); err != nil {
+		r.log.Error("volumes that are nobody's", "error", err)
+	}
 	r.sweepPrivateRoots()
 	r.cgroups.Sweep(abandoned, validID)
 	return r.collect()
@@ -316,6 +319,7 @@ func (r *Runtime) shut(end bool) error {
 	if end {
 		r.close(ErrClosed)
 		errs = append(errs, r.endAll())
+		r.letGo() // of what could not be ended
 	} else {
 		r.close(errDetached)
 		r.letGo()

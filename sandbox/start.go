@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
 // orphanGrace is how long a sandbox on a private Root outlives its Runtime:
@@ -99,6 +101,9 @@ func (s *instance) meet(ctx context.Context, l *life) error {
 		err := s.openWatch(ctx, l)
 		if err == nil {
 			return nil
+		}
+		if refused, ok := errors.AsType[*wire.Error](err); ok {
+			return &startFailedError{err: refused}
 		}
 		if alive, _ := s.row.Engine[0].alive(); !alive {
 			return &startFailedError{err: errors.New("it ended at once"), log: lastLines(s.initLog, s.engineLog)}

@@ -70,6 +70,8 @@ func (s *instance) usable() error {
 		return &wrapped{text: s.row.Error, kind: ErrLost}
 	case s.row.Status != StatusRunning:
 		return notNow(s.id, s.row.Status)
+	case s.life == nil: // its engine is gone, and it could not be tidied up yet
+		return ErrLost
 	}
 	return nil
 }
@@ -157,6 +159,8 @@ func (s *instance) readStamps() {
 	if info, err := os.Lstat(filepath.Join(s.dir, connectedStamp)); err == nil {
 		s.row.Connected = later(s.row.Connected, info.ModTime())
 	}
+	now := time.Now() // a clock may have been set back since
+	s.row.Used, s.row.Connected = sooner(s.row.Used, now), sooner(s.row.Connected, now)
 }
 
 func (s *instance) standing() standing {

@@ -88,8 +88,12 @@ func checkEnv(env []string) error {
 	return nil
 }
 
-// maxName bounds names that callers choose.
-const maxName = 128
+// maxName bounds names that callers choose, maxImageName those of images, which
+// are paths and addresses.
+const (
+	maxName      = 128
+	maxImageName = 4 << 10
+)
 
 func checkName(what, name string) error {
 	if len(name) > maxName {

@@ -6,6 +6,9 @@ import (
 	"github.com/hanzoai/sandbox/internal/volume"
 )
 
+// diskPrefix begins the names of volumes that are a sandbox's own.
+const diskPrefix = "disk-"
+
 // volumeName names the volume that a sandbox keeps its files on: its
 // project's, or, if it is to have a disk, one of its own.
 func volumeName(info *Info, disk bool) string {
@@ -13,7 +16,7 @@ func volumeName(info *Info, disk bool) string {
 	case info.Project != "":
 		return volume.Name(info.Owner.Org, info.Project)
 	case disk:
-		return "disk-" + info.ID
+		return diskPrefix + info.ID
 	}
 	return ""
 }

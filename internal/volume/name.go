@@ -10,7 +10,7 @@ import (
 const (
 	maxName = 63 // a DNS label
 	maxSlug = (maxName - len("m---") - hashLen) / 2
-	hashLen = 10
+	hashLen = 32
 )
 
 // Name is the name of the volume of an organisation's project. It can be read,

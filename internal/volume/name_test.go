@@ -12,7 +12,7 @@ import (
 
 func TestName(t *testing.T) {
 	is := is.New(t)
-	is.Equal(volume.Name("Acme & Söhne", "web_shop/v2.0"), "m-acme--shne-web-shop-v2-0-c29e3941c0")
+	is.Equal(volume.Name("Acme & Söhne", "web_shop/v2.0"), "m-acme--shne-web-shop-v2-0-c29e3941c09dbe7912db05e9df021240")
 	ok := regexp.MustCompile(`^m-[a-z0-9-]{1,63}$`)
 	seen := map[string]bool{}
 	long := strings.Repeat("x", 500)
