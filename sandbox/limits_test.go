@@ -118,9 +118,9 @@ func TestEngineIsInItsGroup(t *testing.T) {
 	is := is.New(t)
 	root := t.TempDir()
 	_, sb := limited(t, root, sandbox.Spec{Memory: 2048 * mib, CPUs: 1.5})
-	pid, err := os.ReadFile(filepath.Join(root, "sandboxes", sb.ID(), "pid"))
+	pid, err := runtimetest.EnginePID(root, sb.ID())
 	is.NoErr(err)
-	own, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cgroup")
+	own, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	is.NoErr(err)
 	group := cgroup.Open().Group(sb.ID())
 	is.Equal(strings.Count(string(own), "/sandbox-"+sb.ID()+"\n"), len(group.Places))
@@ -194,7 +194,7 @@ func TestEnforcement(t *testing.T) {
 		is.True((e.By != "") == e.Enforced)
 		is.True((e.Reason != "") == !e.Enforced)
 	}
-	is.Equal(enforced, map[string]bool{"memory": true, "cpu": true, "pids": true, "disk": false, "network": true, "time": true})
+	is.Equal(enforced, map[string]bool{"memory": true, "cpu": true, "pids": true, "disk": true, "network": true, "time": true})
 }
 
 func TestImpossibleLimits(t *testing.T) {
