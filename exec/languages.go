@@ -33,11 +33,12 @@ var builtin = []Language{
 			"--format=esm", "--log-level=error", "--sourcemap=inline",
 			`--banner:js=import{createRequire as createRequire$}from"module";globalThis.require??=createRequire$(process.cwd()+"/");`,
 		},
-		Run: []string{"node", "{dir}/main.mjs"},
+		Run: []string{"node", "--enable-source-maps", "{dir}/main.mjs"},
 	},
 	{
 		Name: "bash", File: "main.sh", Script: true,
 		Run: []string{"bash", "{src}"},
+		aid: &plots, // for the Python in it
 	},
 	{
 		Name: "r", File: "main.r", Script: true,
@@ -45,7 +46,7 @@ var builtin = []Language{
 	},
 	{
 		Name: "php", File: "main.php", Script: true,
-		Run: []string{"php", "-d", "display_errors=stderr", "{src}"},
+		Run: []string{"php", "-d", "display_errors=stderr", "-d", "log_errors=0", "{src}"},
 	},
 	{
 		// Go has a cache of its own, which knows what includes what.
@@ -110,4 +111,4 @@ var plots = aid{
 
 // runEnv is added to the environment of every program, as one of any language
 // may start python3.
-var runEnv = []string{"MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp/matplotlib"}
+var runEnv = []string{"MPLBACKEND=Agg"}

@@ -6,6 +6,24 @@ import os
 import sys
 
 
+def _configure():
+    # What the image has there, as a list of its fonts, saves time; but it may
+    # be read-only, about which matplotlib complains.
+    given = os.environ.get("MPLCONFIGDIR")
+    if given and os.access(given, os.W_OK):
+        return
+    ours = "/tmp/matplotlib"
+    os.environ["MPLCONFIGDIR"] = ours
+    if not given or os.path.isdir(ours):
+        return
+    import shutil
+
+    try:
+        shutil.copytree(given, ours)
+    except (OSError, shutil.Error):
+        pass
+
+
 def _free_name():
     n = 1
     while os.path.lexists("plot_%d.png" % n):
@@ -30,6 +48,8 @@ def _patch(pyplot):
 
 class _Finder:
     def find_spec(self, name, path=None, target=None):
+        if name == "matplotlib":
+            _configure()
         if name != "matplotlib.pyplot":
             return None
         sys.meta_path.remove(self)
