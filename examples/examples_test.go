@@ -16,7 +16,7 @@ import (
 )
 
 // run builds and runs an example.
-func run(t *testing.T, name, stdin string) string {
+func run(t *testing.T, name, stdin string, args ...string) string {
 	t.Helper()
 	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
 	program := filepath.Join(t.TempDir(), name)
@@ -25,7 +25,7 @@ func run(t *testing.T, name, stdin string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := osexec.CommandContext(t.Context(), program)
+	cmd := osexec.CommandContext(t.Context(), program, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -66,4 +66,21 @@ func TestTerminal(t *testing.T) {
 	is := is.New(t)
 	out := run(t, "terminal", "stty size; tty; exit\n")
 	is.True(strings.Contains(out, "24 80\r\n/dev/pts/0\r\n"))
+}
+
+func TestInterpreter(t *testing.T) {
+	if _, err := osexec.LookPath("/usr/bin/python3"); err != nil {
+		runtimetest.Lacks(t, "the example is in Python, which this machine has not")
+	}
+	is := is.New(t)
+	dir := t.TempDir()
+	lines := strings.Split(run(t, "interpreter", "", dir), "\n")
+	is.Equal(len(lines), 7)
+	is.Equal(lines[:3], []string{"100 points", "made wave.csv", "drawn from 100 points"})
+	is.True(strings.HasPrefix(lines[3], "made plot_1."))
+	is.Equal(lines[4], "same session: true")
+	is.True(strings.HasPrefix(lines[5], "downloaded true plot_1."))
+	list, err := os.ReadDir(dir)
+	is.NoErr(err)
+	is.Equal(len(list), 1)
 }

@@ -439,8 +439,8 @@ func readOnlyInPlace(t *testing.T, l lab) {
 
 func fullDelete(t *testing.T, l lab) {
 	is := is.New(t)
-	f, g := l.upload(t, "", "a.txt", "x"), exec.File{}
-	g = l.upload(t, f.Session, "b.txt", "y")
+	f := l.upload(t, "", "a.txt", "x")
+	g := l.upload(t, f.Session, "b.txt", "y")
 	is.NoErr(l.Remove(bounded(t), f.Session, f.ID))
 	is.True(errors.Is(l.Remove(bounded(t), f.Session, f.ID), fs.ErrNotExist))
 	is.NoErr(l.Remove(bounded(t), f.Session, g.Path))

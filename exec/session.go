@@ -108,7 +108,7 @@ func copyFile(ctx context.Context, from *session, src string, to *session, dst s
 	defer f.Close()
 	h := newHasher(f)
 	if err := to.WriteFile(ctx, dst, h, 0o644); err != nil {
-		if h.err != nil && h.err != io.EOF {
+		if h.err != nil && !errors.Is(h.err, io.EOF) {
 			err = &readError{h.err}
 		}
 		return "", 0, err

@@ -20,8 +20,8 @@ import (
 // MaxEntries bounds what one directory makes the reader hold.
 const MaxEntries = 1 << 20
 
-// ErrLink: a directory on the way is a symbolic link, which only the sandbox
-// knows the meaning of.
+// ErrLink says that a directory on the way is a symbolic link, which only the
+// sandbox knows the meaning of.
 var ErrLink = errors.New("a symbolic link on the way")
 
 // Read lists the directory name below root, sorted, each entry as lstat sees
@@ -85,7 +85,7 @@ func read(dir *os.File) ([]fs.DirEntry, error) {
 	fd := int(dir.Fd())
 	for {
 		names, err := dir.Readdirnames(1024)
-		if err == io.EOF { //nolint:errorlint // an *os.File returns it as it is
+		if errors.Is(err, io.EOF) {
 			return list, nil
 		}
 		if err != nil {
