@@ -148,7 +148,7 @@ func (it *Interpreter) pathOf(ctx context.Context, src *source, file string) (st
 			}
 		}
 		if src.tree == nil {
-			t, err := it.look(ctx, src.session.Sandbox, src.record.paths()...)
+			t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
 			if err != nil {
 				return "", err
 			}

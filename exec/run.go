@@ -64,6 +64,8 @@ type run struct {
 	since  time.Time        // what has changed from then on may be the program's doing
 	before map[string]stamp // or, if the driver does not tell: what there was
 
+	root fs.FileInfo // of the working directory, if it has been looked at
+
 	result *Result
 }
 
@@ -91,14 +93,14 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	if err := r.write(ctx); err != nil {
 		return err
 	}
-	rec := r.readAhead(ctx)
+	ahead := r.readAhead(ctx)
 	r.started = true
 	status, err := r.program(ctx)
 	r.result.ExitStatus = status
 	r.explain()
 	removed := r.removeScript(ctx)
 	defer func() { <-removed }()
-	known := <-rec
+	known := <-ahead
 	switch {
 	case err != nil:
 		return err
@@ -183,16 +185,19 @@ func (r *run) look(ctx context.Context, rec *record) (*tree, error) {
 	for _, in := range r.inputs {
 		paths = append(paths, in.name)
 	}
-	return r.it.look(ctx, r.session.Sandbox, paths...)
+	return r.it.look(ctx, r.session.Sandbox, r.root, paths...)
 }
 
-// readAhead reads the session's record while the program runs.
+// readAhead reads, while the program runs, what will be wanted then.
 func (r *run) readAhead(ctx context.Context) <-chan *record {
 	c := make(chan *record, 1)
 	go func() {
 		rec, err := readRecord(ctx, r.session.Sandbox)
 		if err != nil {
 			rec = &record{}
+		}
+		if info, err := fs.Stat(r.session.FS(ctx), "."); err == nil {
+			r.root = info
 		}
 		c <- rec
 	}()

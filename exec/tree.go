@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -88,13 +89,15 @@ type walk struct {
 	limits *Limits
 	shown  func(dir string) bool // a folder that is looked into though hidden
 	seen   int
-	dirs   []string // still to be read
+	dirs   []string         // still to be read
+	sizes  map[string]int64 // of those that are large
 	tree   tree
 }
 
-// look goes over the files of a session. What hidden folders known and inputs
-// are in is looked into as well.
-func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, paths ...string) (*tree, error) {
+// look goes over the files of a session. The hidden folders that paths are in
+// are looked into as well. Root describes the working directory, if that is
+// known.
+func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, root fs.FileInfo, paths ...string) (*tree, error) {
 	shown := map[string]bool{}
 	for _, p := range paths {
 		for p = path.Dir(p); p != "." && !shown[p]; p = path.Dir(p) {
@@ -103,7 +106,13 @@ func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, paths ...s
 	}
 	w := walk{
 		fsys: sb.FS(ctx), limits: &it.cfg.Limits, dirs: []string{"."},
-		shown: func(dir string) bool { return shown[dir] },
+		shown: func(dir string) bool { return shown[dir] }, sizes: map[string]int64{},
+	}
+	if root == nil {
+		root, _ = fs.Stat(w.fsys, ".") // else reading it says why
+	}
+	if root != nil {
+		w.sizes["."] = root.Size()
 	}
 	for len(w.dirs) > 0 {
 		dir := w.dirs[0]
@@ -123,7 +132,7 @@ func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, paths ...s
 // read takes what is in a folder. An error is one of the session, not of the
 // folder. It is false when there is no more to be looked at.
 func (w *walk) read(dir string) (more bool, err error) {
-	list, err := fs.ReadDir(w.fsys, dir)
+	list, err := w.list(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && dir != ".":
 		return true, nil // a program that still runs has removed it
@@ -148,6 +157,38 @@ func (w *walk) read(dir string) (more bool, err error) {
 	return true, nil
 }
 
+// largeDir is the size of a folder that may have more entries than are looked at.
+const largeDir = 128 << 10
+
+// list reads a folder: whole and sorted, which is sooner done, or, if it is
+// large, no more of it than is looked at, as it comes.
+func (w *walk) list(dir string) ([]fs.DirEntry, error) {
+	if w.sizes[dir] < largeDir {
+		return fs.ReadDir(w.fsys, dir)
+	}
+	f, err := w.fsys.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return fs.ReadDir(w.fsys, dir)
+	}
+	var all []fs.DirEntry
+	for len(all) <= w.limits.Entries-w.seen {
+		list, err := d.ReadDir(1024)
+		all = append(all, list...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 func (w *walk) take(p string, d fs.DirEntry) {
 	isDir := d.IsDir()
 	switch {
@@ -161,6 +202,9 @@ func (w *walk) take(p string, d fs.DirEntry) {
 		w.tree.omitted.add(p, WhyDepth)
 	case isDir:
 		w.dirs = append(w.dirs, p)
+		if info, err := d.Info(); err == nil && info.Size() >= largeDir {
+			w.sizes[p] = info.Size()
+		}
 	default:
 		if info, err := d.Info(); err == nil {
 			w.tree.files = append(w.tree.files, entry{p, info})

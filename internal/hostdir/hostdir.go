@@ -29,20 +29,94 @@ var ErrLink = errors.New("a symbolic link on the way")
 // io/fs. No link is followed, not even to a place below root, and nothing but
 // directories is opened.
 func Read(root, name string) ([]fs.DirEntry, error) {
-	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
-	}
-	dir, err := open(root, name)
+	dir, err := Open(root, name)
 	if err != nil {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+		return nil, err
 	}
 	defer dir.Close()
-	list, err := read(dir)
+	list, err := dir.ReadDir(-1)
 	if err != nil {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+		return nil, err
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list, nil
+}
+
+// A Dir is an open directory, for reading it in parts.
+type Dir struct {
+	f    *os.File
+	name string
+	info entry
+}
+
+var _ fs.ReadDirFile = (*Dir)(nil)
+
+// Open opens the directory name below root as Read does.
+func Open(root, name string) (*Dir, error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
+	}
+	f, err := open(root, name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+	}
+	d := &Dir{f: f, name: name, info: entry{name: path.Base(name)}}
+	if err := unix.Fstat(int(f.Fd()), &d.info.st); err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return d, nil
+}
+
+// Stat implements fs.File.
+func (d *Dir) Stat() (fs.FileInfo, error) { return &d.info, nil }
+
+// Close implements fs.File.
+func (d *Dir) Close() error { return d.f.Close() }
+
+// Read implements fs.File.
+func (d *Dir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.name, Err: unix.EISDIR}
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (d *Dir) ReadDir(n int) ([]fs.DirEntry, error) {
+	list := []fs.DirEntry{}
+	for n <= 0 || len(list) < n {
+		want := part
+		if n > 0 {
+			want = min(part, n-len(list))
+		}
+		names, err := d.f.Readdirnames(want)
+		if errors.Is(err, io.EOF) {
+			if n > 0 && len(list) == 0 {
+				return nil, io.EOF
+			}
+			break
+		}
+		if err != nil {
+			return list, &fs.PathError{Op: "readdir", Path: d.name, Err: err}
+		}
+		if len(list)+len(names) > MaxEntries {
+			return list, &fs.PathError{Op: "readdir", Path: d.name, Err: fmt.Errorf("more than %d entries", MaxEntries)}
+		}
+		list = d.look(list, names)
+	}
+	return list, nil
+}
+
+// part is how many names are read at a time.
+const part = 1024
+
+// look appends what lstat sees of names. What is gone by now is left out.
+func (d *Dir) look(list []fs.DirEntry, names []string) []fs.DirEntry {
+	for _, name := range names {
+		e := entry{name: name}
+		if unix.Fstatat(int(d.f.Fd()), name, &e.st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			list = append(list, &e)
+		}
+	}
+	return list
 }
 
 const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
@@ -78,29 +152,6 @@ func openAt(dir int, name string) (int, error) {
 		return -1, ErrLink
 	}
 	return -1, unix.ENOTDIR
-}
-
-func read(dir *os.File) ([]fs.DirEntry, error) {
-	list := []fs.DirEntry{}
-	fd := int(dir.Fd())
-	for {
-		names, err := dir.Readdirnames(1024)
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(list)+len(names) > MaxEntries {
-			return nil, fmt.Errorf("more than %d entries", MaxEntries)
-		}
-		for _, name := range names {
-			e := entry{name: name}
-			if unix.Fstatat(fd, name, &e.st, unix.AT_SYMLINK_NOFOLLOW) == nil { // else it is gone by now
-				list = append(list, &e)
-			}
-		}
-	}
 }
 
 // An entry is what a listing says of a file: both fs.DirEntry and fs.FileInfo.

@@ -2,6 +2,7 @@ package hostdir_test
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -65,6 +66,36 @@ func TestReadIsWhatLstatSees(t *testing.T) {
 			is.True(got.(interface{ ChangeTime() time.Time }).ChangeTime().Equal(ctime))
 		}
 	}
+}
+
+func TestReadInParts(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	for i := range 10 {
+		is.NoErr(os.WriteFile(filepath.Join(root, strconv.Itoa(i)), nil, 0o644))
+	}
+	d, err := hostdir.Open(root, ".")
+	is.NoErr(err)
+	info, err := d.Stat()
+	is.NoErr(err)
+	is.True(info.IsDir())
+	_, err = d.Read(nil)
+	is.True(errors.Is(err, syscall.EISDIR))
+	seen := map[string]bool{}
+	for _, want := range []int{4, 4, 2} {
+		list, err := d.ReadDir(4)
+		is.NoErr(err)
+		is.Equal(len(list), want)
+		for _, e := range list {
+			seen[e.Name()] = true
+		}
+	}
+	is.Equal(len(seen), 10)
+	_, err = d.ReadDir(4)
+	is.Equal(err, io.EOF)
+	is.NoErr(d.Close())
+	_, err = d.ReadDir(4)
+	is.True(err != nil)
 }
 
 func TestReadFollowsNoLink(t *testing.T) {
