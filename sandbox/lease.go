@@ -283,8 +283,8 @@ func (s *instance) create(ctx context.Context, env []string) error {
 	s.mu.Lock()
 	s.row.Env = environment(image, env)
 	// The lease begins now, however long it took to fetch the image.
-	s.row.Created = time.Now()
-	s.row.Expires = s.row.Created.Add(s.row.TTL)
+	now := time.Now()
+	s.row.Created, s.row.Used, s.row.Expires = now, now, now.Add(s.row.TTL)
 	s.mu.Unlock()
 	return s.start(ctx, image, EventRunning)
 }
