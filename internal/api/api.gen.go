@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/oapi-codegen/runtime"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
 // Defines values for SandboxEventType.
@@ -270,6 +271,92 @@ type ExecFileRef struct {
 	//
 	// Example: 4f6o2w7qk3x5bzr2m7c4a
 	StorageSessionID string `json:"storage_session_id,omitempty,omitzero"`
+}
+
+// ExecFileRow A file of a session.
+type ExecFileRow struct {
+	// ContentType Its media type, from its name.
+	//
+	// Example: text/csv
+	ContentType string `json:"contentType,omitempty,omitzero"`
+
+	// ID What it is named by.
+	//
+	// Example: Zq3xV0cT1mN8sYb2LrK5w
+	ID string `json:"id,omitempty,omitzero"`
+
+	// LastModified When it was last used.
+	//
+	// Example: 2026-11-30T12:00:00Z
+	LastModified time.Time `json:"lastModified"`
+
+	// Metadata More about it.
+	Metadata struct {
+		// OriginalFilename Its path below the working directory.
+		//
+		// Example: data.csv
+		OriginalFilename string `json:"original-filename,omitempty,omitzero"`
+	} `json:"metadata,omitempty,omitzero"`
+
+	// Name The session, a slash and the file's id.
+	//
+	// Example: 4f6o2w7qk3x5bzr2m7c4a/Zq3xV0cT1mN8sYb2LrK5w
+	Name string `json:"name"`
+
+	// Size Bytes.
+	//
+	// Example: 10
+	Size int64 `json:"size,omitempty,omitzero"`
+
+	// StorageSessionID The session.
+	//
+	// Example: 4f6o2w7qk3x5bzr2m7c4a
+	StorageSessionID string `json:"storage_session_id,omitempty,omitzero"`
+}
+
+// ExecUploadIn Files. Fields that are not listed are ignored.
+type ExecUploadIn struct {
+	// File A file, under its file name.
+	File openapi_types.File `json:"file,omitempty,omitzero"`
+
+	// SessionID The session to put them into; by default a new one.
+	//
+	// Example:
+	SessionID string `json:"session_id,omitempty,omitzero"`
+}
+
+// ExecUploadOut What was uploaded.
+type ExecUploadOut struct {
+	// Files The files.
+	Files []ExecUploaded `json:"files"`
+
+	// Message Always `success`.
+	//
+	// Example: success
+	Message string `json:"message"`
+
+	// SessionID The session.
+	//
+	// Example: 4f6o2w7qk3x5bzr2m7c4a
+	SessionID string `json:"session_id"`
+
+	// StorageSessionID The same under its newer name.
+	//
+	// Example: 4f6o2w7qk3x5bzr2m7c4a
+	StorageSessionID string `json:"storage_session_id"`
+}
+
+// ExecUploaded An uploaded file.
+type ExecUploaded struct {
+	// FileID What it is named by.
+	//
+	// Example: Zq3xV0cT1mN8sYb2LrK5w
+	FileID string `json:"fileId"`
+
+	// Filename Its path below the working directory.
+	//
+	// Example: data.csv
+	Filename string `json:"filename"`
 }
 
 // SandboxBlob A file or a directory.
@@ -886,6 +973,12 @@ type SandboxStat struct {
 // Example: file
 type SandboxStatType string
 
+// SandboxStatList Descriptions of files.
+type SandboxStatList struct {
+	// Stats In order of their names.
+	Stats []SandboxStat `json:"stats"`
+}
+
 // SandboxStopIn Where to stop what runs.
 type SandboxStopIn struct {
 	// ID The sandbox.
@@ -970,6 +1063,9 @@ type ID = string
 // Path defines model for Path.
 type Path = string
 
+// Ticket defines model for Ticket.
+type Ticket = string
+
 // BadGateway An error, as of RFC 9457.
 type BadGateway = ProblemDetails
 
@@ -1002,6 +1098,9 @@ type TooMany = ProblemDetails
 
 // Unauthorized An error, as of RFC 9457.
 type Unauthorized = ProblemDetails
+
+// Unavailable An error, as of RFC 9457.
+type Unavailable = ProblemDetails
 
 // UnsupportedMediaType An error, as of RFC 9457.
 type UnsupportedMediaType = ProblemDetails
@@ -1736,6 +1835,8 @@ type UnauthorizedApplicationProblemPlusJSONResponse struct {
 
 	Headers UnauthorizedResponseHeaders
 }
+
+type UnavailableApplicationProblemPlusJSONResponse ProblemDetails
 
 type UnsupportedMediaTypeApplicationProblemPlusJSONResponse ProblemDetails
 
@@ -2714,22 +2815,6 @@ func (response RunInSandbox401ApplicationProblemPlusJSONResponse) VisitRunInSand
 	return err
 }
 
-type RunInSandbox402ApplicationProblemPlusJSONResponse struct {
-	PaymentRequiredApplicationProblemPlusJSONResponse
-}
-
-func (response RunInSandbox402ApplicationProblemPlusJSONResponse) VisitRunInSandboxResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(402)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type RunInSandbox403ApplicationProblemPlusJSONResponse struct {
 	ForbiddenApplicationProblemPlusJSONResponse
 }
@@ -3414,22 +3499,6 @@ func (response PostSandboxByIDExec401ApplicationProblemPlusJSONResponse) VisitPo
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
 	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PostSandboxByIDExec402ApplicationProblemPlusJSONResponse struct {
-	PaymentRequiredApplicationProblemPlusJSONResponse
-}
-
-func (response PostSandboxByIDExec402ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDExecResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(402)
 	_, err := buf.WriteTo(w)
 	return err
 }

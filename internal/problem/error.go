@@ -64,9 +64,18 @@ func Of(err error) (*Error, bool) {
 	if k == nil {
 		return New(Internal, "the server failed; its log says why"), false
 	}
-	e := New(k.code, err.Error())
+	e := New(k.code, sentence(err))
 	e.fill(err)
 	return e, true
+}
+
+// sentence is what an error says, without the operation and the id, which a
+// caller knows: an unknown id and one of another owner's read the same.
+func sentence(err error) string {
+	if e, ok := err.(*sandbox.Error); ok { //nolint:errorlint // the outermost alone
+		return sentence(e.Err)
+	}
+	return err.Error()
 }
 
 // kindOf finds an error's row. The terms of io/fs count only for files inside
