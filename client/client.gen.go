@@ -1170,6 +1170,9 @@ type GetSandboxByIDFsParams struct {
 	// directory, `tree` of all that is below it.
 	Stat GetSandboxByIDFsParamsStat `form:"stat,omitempty" json:"stat,omitempty,omitzero"`
 
+	// Offset How many of a file's bytes to leave out at its beginning.
+	Offset int64 `form:"offset,omitempty" json:"offset,omitempty,omitzero"`
+
 	// Path The file: relative to the working directory, or absolute and below it. Without it, the working directory itself.
 	Path Path `form:"path,omitempty" json:"path,omitempty,omitzero"`
 
@@ -1626,8 +1629,8 @@ type ClientInterface interface {
 
 	// GetSandboxByIDExecWs Run a command over a socket
 	//
-	// A WebSocket of binary messages, each one or more frames: a byte for the kind, four for the payload's length (little-endian),
-	// the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
+	// A WebSocket whose binary messages are a stream of frames, the borders of messages meaning nothing: a byte for the kind, four
+	// for the payload's length (little-endian), the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
 	// the server; stdout, stderr, credit, close-stdin, exit and error from it. The first is the request; the last is an exit, or an
 	// error with the cause. A stream may have 1 MiB on its way that no credit has been given for. Untyped, as a socket is no value.
 	//
@@ -2356,8 +2359,8 @@ func (c *Client) PostSandboxByIDExec(ctx context.Context, id ID, body PostSandbo
 
 // GetSandboxByIDExecWs Run a command over a socket
 //
-// A WebSocket of binary messages, each one or more frames: a byte for the kind, four for the payload's length (little-endian),
-// the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
+// A WebSocket whose binary messages are a stream of frames, the borders of messages meaning nothing: a byte for the kind, four
+// for the payload's length (little-endian), the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
 // the server; stdout, stderr, credit, close-stdin, exit and error from it. The first is the request; the last is an exit, or an
 // error with the cause. A stream may have 1 MiB on its way that no credit has been given for. Untyped, as a socket is no value.
 //
@@ -3658,6 +3661,14 @@ func NewGetSandboxByIDFsRequest(server string, id ID, params *GetSandboxByIDFsPa
 			}
 		}
 
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
 		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "path", params.Path, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 			return nil, err
 		} else {
@@ -4687,8 +4698,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetSandboxByIDExecWsWithResponse Run a command over a socket
 	//
-	// A WebSocket of binary messages, each one or more frames: a byte for the kind, four for the payload's length (little-endian),
-	// the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
+	// A WebSocket whose binary messages are a stream of frames, the borders of messages meaning nothing: a byte for the kind, four
+	// for the payload's length (little-endian), the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
 	// the server; stdout, stderr, credit, close-stdin, exit and error from it. The first is the request; the last is an exit, or an
 	// error with the cause. A stream may have 1 MiB on its way that no credit has been given for. Untyped, as a socket is no value.
 	//
@@ -7126,8 +7137,8 @@ func (c *ClientWithResponses) PostSandboxByIDExecWithResponse(ctx context.Contex
 
 // GetSandboxByIDExecWsWithResponse Run a command over a socket
 //
-// A WebSocket of binary messages, each one or more frames: a byte for the kind, four for the payload's length (little-endian),
-// the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
+// A WebSocket whose binary messages are a stream of frames, the borders of messages meaning nothing: a byte for the kind, four
+// for the payload's length (little-endian), the payload. They are the frames of the init inside: request, stdin, close-stdin, credit, signal, resize, close and kill to
 // the server; stdout, stderr, credit, close-stdin, exit and error from it. The first is the request; the last is an exit, or an
 // error with the cause. A stream may have 1 MiB on its way that no credit has been given for. Untyped, as a socket is no value.
 //

@@ -94,6 +94,8 @@ func (t *target) read(w http.ResponseWriter, ctx context.Context) error {
 			return err
 		}
 		content = names(entries)
+	} else if err := t.skip(f); err != nil {
+		return err
 	}
 	setStat(w.Header(), info)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -102,6 +104,26 @@ func (t *target) read(w http.ResponseWriter, ctx context.Context) error {
 		panic(http.ErrAbortHandler) // half a file is not to be taken for one
 	}
 	return nil
+}
+
+// skip leaves out what was not asked for.
+func (t *target) skip(f fs.File) error {
+	text := t.query.get("offset")
+	if text == "" {
+		return nil
+	}
+	offset, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || offset < 0 {
+		return problem.New("invalid", "offset: want a number of bytes")
+	}
+	if seeker, ok := f.(io.Seeker); ok {
+		_, err = seeker.Seek(offset, io.SeekStart)
+		return err
+	}
+	if _, err = io.CopyN(io.Discard, f, offset); errors.Is(err, io.EOF) {
+		return nil // there is no more, which is an answer too
+	}
+	return err
 }
 
 // copyChunk is in how large pieces files are copied.

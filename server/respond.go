@@ -22,7 +22,17 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !known {
 		s.log.Error("a request failed", "route", r.Pattern, "error", err)
 	}
+	if takesFile(r.Pattern) {
+		leaveBody(w)
+	}
 	s.write(w, p)
+}
+
+// leaveBody has the answer not wait for the rest of a body, which may be
+// gigabytes away, or never come.
+func leaveBody(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(past) //nolint:errcheck // without one the answer comes later
 }
 
 // retryAfter is what 429 says, in seconds.

@@ -25,6 +25,7 @@ type Conn struct {
 	in, out net.Conn // this end of the pipes
 	pumps   sync.WaitGroup
 	stop    context.CancelFunc
+	sent    chan struct{} // closed when all that was written has gone out
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -40,14 +41,17 @@ const chunk = 64 << 10
 // New returns the Conn over ws, which it takes over.
 func New(ws *websocket.Conn) *Conn {
 	ws.SetReadLimit(readLimit)
-	c := &Conn{ws: ws}
+	c := &Conn{ws: ws, sent: make(chan struct{})}
 	in, fromPeer := net.Pipe()
 	out, toPeer := net.Pipe()
 	c.in, c.out = in, out
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the connection's own life: Close ends it
 	c.stop = stop
 	c.pumps.Go(func() { c.receive(ctx, fromPeer) })
-	c.pumps.Go(func() { c.send(ctx, toPeer) })
+	c.pumps.Go(func() {
+		defer close(c.sent)
+		c.send(ctx, toPeer)
+	})
 	return c
 }
 
@@ -144,6 +148,7 @@ func (c *Conn) shut(end func() error) error {
 		c.out.Close()
 		late := time.AfterFunc(flushTimeout, c.stop)
 		c.in.Close() // else the socket's own messages wait behind the data
+		<-c.sent
 		err = end()
 		late.Stop()
 		c.stop()
