@@ -234,4 +234,3 @@ func remote(t testing.TB, cfg server.Config) (*client.Remote, *httptest.Server) 
 	}
 	return r, s
 }
-
