@@ -27,6 +27,9 @@ func Meter(l Ledger, fees Fees, log *slog.Logger) func(sandbox.Event) {
 
 func meter(ctx context.Context, l Ledger, fees *Fees, e *sandbox.Event) error {
 	owner := e.Info.Owner
+	if owner.Org == "" {
+		return nil // the server's own, by which it looks whether it can serve
+	}
 	switch e.Kind {
 	case sandbox.EventRunning:
 		// A lease costs once it runs: one that did not start is not charged.
