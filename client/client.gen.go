@@ -1157,6 +1157,9 @@ type DeleteSandboxByIDFsParams struct {
 	// Tree `1` also removes all that is below it; that it does not exist is then no error.
 	Tree string `form:"tree,omitempty" json:"tree,omitempty,omitzero"`
 
+	// Upload Removes what is there of an upload that was broken off instead, and nothing of one that was completed.
+	Upload string `form:"upload,omitempty" json:"upload,omitempty,omitzero"`
+
 	// Path The file: relative to the working directory, or absolute and below it. Without it, the working directory itself.
 	Path Path `form:"path,omitempty" json:"path,omitempty,omitzero"`
 
@@ -1202,6 +1205,9 @@ type PostSandboxByIDFsParams struct {
 
 	// Parents With `mkdir`, `1` also makes missing parents, and takes one that exists.
 	Parents string `form:"parents,omitempty" json:"parents,omitempty,omitzero"`
+
+	// Upload A name of the caller's choice for this upload, by which `delete_sandbox_by_id_fs` knows it.
+	Upload string `form:"upload,omitempty" json:"upload,omitempty,omitzero"`
 
 	// Path The file: relative to the working directory, or absolute and below it. Without it, the working directory itself.
 	Path Path `form:"path,omitempty" json:"path,omitempty,omitzero"`
@@ -3588,6 +3594,14 @@ func NewDeleteSandboxByIDFsRequest(server string, id ID, params *DeleteSandboxBy
 			}
 		}
 
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "upload", params.Upload, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
 		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "path", params.Path, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 			return nil, err
 		} else {
@@ -3816,6 +3830,14 @@ func NewPostSandboxByIDFsRequestWithBody(server string, id ID, params *PostSandb
 		}
 
 		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "parents", params.Parents, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "upload", params.Upload, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 			return nil, err
 		} else {
 			for _, qp := range strings.Split(queryFrag, "&") {

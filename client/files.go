@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -101,15 +103,33 @@ func (r *Remote) write(ctx context.Context, id, name string, src io.Reader, perm
 	}
 	body := &source{r: src}
 	defer body.stop()
-	params := &PostSandboxByIDFsParams{Path: name, Verbatim: verbatim, Mode: fmt.Sprintf("%o", perm.Perm())}
+	params := &PostSandboxByIDFsParams{Path: name, Verbatim: verbatim, Mode: fmt.Sprintf("%o", perm.Perm()), Upload: rand.Text()}
 	resp, err := r.api.PostSandboxByIDFsWithBody(ctx, id, params, "application/octet-stream", body, expect)
 	if failure := body.failure(); failure != nil {
 		if err == nil {
 			resp.Body.Close()
 		}
+		r.breakOff(ctx, id, params)
 		return failure
 	}
+	if err != nil {
+		r.breakOff(ctx, id, params)
+	}
 	return r.value(ctx, resp, err, nil)
+}
+
+// breakOffTimeout bounds the wait for a server to remove half of a file.
+const breakOffTimeout = 500 * time.Millisecond
+
+// breakOff waits until the server has removed what came of a file. It will, in
+// any case, once it notices that the connection is gone.
+func (r *Remote) breakOff(ctx context.Context, id string, p *PostSandboxByIDFsParams) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), breakOffTimeout)
+	defer cancel()
+	resp, err := r.api.DeleteSandboxByIDFs(ctx, id, &DeleteSandboxByIDFsParams{Path: p.Path, Verbatim: verbatim, Upload: p.Upload})
+	if err == nil {
+		resp.Body.Close()
+	}
 }
 
 // expect asks the server for its word before a file is sent: what it refuses

@@ -47,6 +47,7 @@ func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
 	}
 	owner := principalOf(r.Context()).lessee()
 	out := &api.ExecUploadOut{Message: "success", Files: []api.ExecUploaded{}}
+	readOnly := false
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
@@ -60,16 +61,23 @@ func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
 			return nil, err
 		}
 		if !isFile {
-			if err := takeField(part, name, out); err != nil {
+			value, err := field(part)
+			if err != nil {
 				return nil, err
+			}
+			switch {
+			case name == "session_id" && len(out.Files) == 0:
+				out.SessionID = value
+			case name == "read_only":
+				readOnly = value == "true"
 			}
 			continue
 		}
-		session, file, err := interpreter.Put(r.Context(), owner, out.SessionID, name, part)
+		file, err := interpreter.Put(r.Context(), owner, Upload{Session: out.SessionID, Name: name, Content: part, ReadOnly: readOnly})
 		if err != nil {
 			return nil, s.leaseError(badForm(err))
 		}
-		out.SessionID = session
+		out.SessionID = file.Session
 		out.Files = append(out.Files, api.ExecUploaded{FileID: file.ID, Filename: file.Name})
 	}
 	if len(out.Files) == 0 {
@@ -112,18 +120,16 @@ func goodName(name string) bool {
 		!path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../")
 }
 
-func takeField(part *multipart.Part, name string, out *api.ExecUploadOut) error {
+// field reads a field that is no file.
+func field(part *multipart.Part) (string, error) {
 	value, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
-		return badForm(err)
+		return "", badForm(err)
 	}
 	if len(value) > maxField {
-		return problem.New(problem.TooLarge, "a field of the form is too long")
+		return "", problem.New(problem.TooLarge, "a field of the form is too long")
 	}
-	if name == "session_id" && len(out.Files) == 0 {
-		out.SessionID = strings.TrimSpace(string(value))
-	}
-	return nil
+	return strings.TrimSpace(string(value)), nil
 }
 
 // download answers with a file's bytes.

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"io"
-	"io/fs"
 	"net/url"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -19,12 +18,16 @@ func (noInterpreter) Run(context.Context, sandbox.Owner, server.Snippet) (*serve
 	return nil, sandbox.ErrInvalid
 }
 
-func (noInterpreter) Put(context.Context, sandbox.Owner, string, string, io.Reader) (string, server.SessionFile, error) {
-	return "", server.SessionFile{}, sandbox.ErrNotFound
+func (noInterpreter) Put(context.Context, sandbox.Owner, server.Upload) (server.SessionFile, error) {
+	return server.SessionFile{}, sandbox.ErrNotFound
 }
 
-func (noInterpreter) Open(context.Context, sandbox.Owner, string, string) (fs.File, server.SessionFile, error) {
+func (noInterpreter) Open(context.Context, sandbox.Owner, string, string) (io.ReadCloser, server.SessionFile, error) {
 	return nil, server.SessionFile{}, sandbox.ErrNotFound
+}
+
+func (noInterpreter) Remove(context.Context, sandbox.Owner, string, string) error {
+	return sandbox.ErrNotFound
 }
 
 func (noInterpreter) Files(context.Context, sandbox.Owner, string) ([]server.SessionFile, error) {

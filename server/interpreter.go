@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"io"
-	"io/fs"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -15,11 +14,12 @@ import (
 type Interpreter interface {
 	// Run runs a snippet. An unknown language is sandbox.ErrInvalid.
 	Run(ctx context.Context, owner sandbox.Owner, s Snippet) (*Result, error)
-	// Put puts a file into a session, or, without one, into a new one, and
-	// says which that is.
-	Put(ctx context.Context, owner sandbox.Owner, session, name string, src io.Reader) (string, SessionFile, error)
+	// Put puts a file into a session, or, without one, into a new one.
+	Put(ctx context.Context, owner sandbox.Owner, u Upload) (SessionFile, error)
 	// Open opens a file by its id or its name.
-	Open(ctx context.Context, owner sandbox.Owner, session, id string) (fs.File, SessionFile, error)
+	Open(ctx context.Context, owner sandbox.Owner, session, id string) (io.ReadCloser, SessionFile, error)
+	// Remove removes a file.
+	Remove(ctx context.Context, owner sandbox.Owner, session, id string) error
 	// Files lists the files of a session.
 	Files(ctx context.Context, owner sandbox.Owner, session string) ([]SessionFile, error)
 }
@@ -34,6 +34,14 @@ type Snippet struct {
 	Timeout  time.Duration // 0 is the interpreter's own
 }
 
+// An Upload is a file to put into a session.
+type Upload struct {
+	Session  string // "" opens a new one
+	Name     string // its path below the working directory
+	Content  io.Reader
+	ReadOnly bool // what programs do to it is dropped
+}
+
 // A FileRef names a file of a session, and where it goes.
 type FileRef struct{ Session, ID, Name string }
 
@@ -43,11 +51,13 @@ type Result struct {
 	Status         sandbox.ExitStatus
 	Stdout, Stderr string
 	Files          []SessionFile // made or changed
+	Deleted        []string      // inputs that it removed
 }
 
 // A SessionFile is a file of a session.
 type SessionFile struct {
 	ID      string
+	Session string
 	Name    string // its path below the working directory
 	Size    int64
 	ModTime time.Time

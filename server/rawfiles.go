@@ -245,14 +245,14 @@ func (t *target) head(w http.ResponseWriter, ctx context.Context) error {
 func (s *server) postFile(w http.ResponseWriter, r *http.Request) {
 	t, err := s.target(r)
 	if err == nil {
-		err = t.post(w, r)
+		err = t.post(w, r, s.uploads)
 	}
 	if err != nil {
 		s.fail(w, r, err)
 	}
 }
 
-func (t *target) post(w http.ResponseWriter, r *http.Request) error {
+func (t *target) post(w http.ResponseWriter, r *http.Request, uploads *uploads) error {
 	perm, err := t.perm()
 	if err != nil {
 		return err
@@ -269,6 +269,11 @@ func (t *target) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	// A name that ends in a slash is no file's, and the path of the answer
 	// would not show it.
+	if name := t.query.get("upload"); name != "" {
+		ctx, leave := uploads.enter(r.Context(), t.id+"/"+name)
+		defer leave()
+		r = r.WithContext(ctx)
+	}
 	body := &counted{Reader: r.Body}
 	if err := t.sandbox.WriteFile(r.Context(), t.name, body, perm); err != nil {
 		return err
@@ -306,15 +311,21 @@ func (c *counted) Read(p []byte) (int, error) {
 func (s *server) deleteFile(w http.ResponseWriter, r *http.Request) {
 	t, err := s.target(r)
 	if err == nil {
-		if t.query.is("tree") {
-			err = t.sandbox.RemoveAll(r.Context(), t.name)
-		} else {
-			err = t.sandbox.Remove(r.Context(), t.name)
-		}
+		err = t.delete(r.Context(), s.uploads)
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (t *target) delete(ctx context.Context, uploads *uploads) error {
+	if name := t.query.get("upload"); name != "" {
+		return uploads.cancel(ctx, t.id+"/"+name)
+	}
+	if t.query.is("tree") {
+		return t.sandbox.RemoveAll(ctx, t.name)
+	}
+	return t.sandbox.Remove(ctx, t.name)
 }

@@ -20,6 +20,7 @@ func New(cfg Config) (http.Handler, error) {
 		rates:     newRates(cfg.Limits),
 		slots:     newSlots(cfg.Limits),
 		runs:      newRuns(),
+		uploads:   newUploads(),
 		origin:    http.NewCrossOriginProtection(),
 		mux:       http.NewServeMux(),
 	}
@@ -34,6 +35,7 @@ type server struct {
 	rates     *rates
 	slots     *slots
 	runs      *runs
+	uploads   *uploads
 	origin    *http.CrossOriginProtection
 	mux       *http.ServeMux
 }
