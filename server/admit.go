@@ -51,7 +51,7 @@ type admission struct {
 func newAdmission(cfg *Config) *admission {
 	a := &admission{keys: cfg.Keys, brand: cfg.Brand}
 	if cfg.OIDC.Issuer != "" {
-		a.oidc = newVerifier(cfg.OIDC)
+		a.oidc = newVerifier(cfg.OIDC, cfg.Logger)
 	}
 	if cfg.ServiceKey != "" {
 		sum := sha256.Sum256([]byte(cfg.ServiceKey))

@@ -15,6 +15,7 @@ import (
 type Sandboxes interface {
 	sandbox.Driver
 	Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, error)
+	Attach(ctx context.Context, id string) (*sandbox.Sandbox, error)
 	List(ctx context.Context) iter.Seq2[sandbox.Info, error]
 }
 

@@ -98,7 +98,7 @@ func (x *execution) run(ctx context.Context, sb *sandbox.Sandbox, s *server) []b
 func (x *execution) request(sb *sandbox.Sandbox) (*sandbox.Cmd, error) {
 	kind, payload, err := x.frames.Next()
 	if err != nil {
-		return nil, err
+		return nil, problem.New("canceled", "the peer went before it asked for anything")
 	}
 	var req wire.Request
 	if kind != wire.KindRequest || req.Decode(payload) != nil || req.Op != wire.OpExec {

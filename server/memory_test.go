@@ -24,12 +24,15 @@ import (
 type memory struct {
 	*sandboxtest.Memory
 
-	mu     sync.Mutex
-	leased []sandbox.Info // in order
+	mu      sync.Mutex
+	leased  []sandbox.Info // in order
+	specs   map[string]sandbox.Spec
+	parked  map[string]bool
+	ceiling int // 0 is none
 }
 
 func newMemory(t testing.TB) *memory {
-	m := &memory{Memory: sandboxtest.NewMemory()}
+	m := &memory{Memory: sandboxtest.NewMemory(), specs: map[string]sandbox.Spec{}, parked: map[string]bool{}}
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -46,7 +49,8 @@ func (v *view) covers(o sandbox.Owner) bool {
 	return v.owner.Org == o.Org && (v.owner.Actor == "" || v.owner.Actor == o.Actor)
 }
 
-func (v *view) check(id string) error {
+// owned returns ErrNotFound for what is not the owner's.
+func (v *view) owned(id string) error {
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
 	for _, info := range v.m.leased {
@@ -57,11 +61,75 @@ func (v *view) check(id string) error {
 	return &sandbox.Error{Op: "check", ID: id, Err: sandbox.ErrNotFound}
 }
 
+// check is owned for what takes a sandbox that runs.
+func (v *view) check(id string) error {
+	if err := v.owned(id); err != nil {
+		return err
+	}
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	if v.m.parked[id] {
+		return &sandbox.ConflictError{ID: id, Status: sandbox.StatusParked, Why: "sandbox is parked: resume it first"}
+	}
+	return nil
+}
+
+func (v *view) setParked(id string, parked bool) error {
+	if err := v.owned(id); err != nil {
+		return err
+	}
+	if _, err := v.m.Info(context.Background(), id); err != nil {
+		return err
+	}
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	if s := v.m.specs[id]; !s.Disk && s.Project == "" {
+		return &sandbox.ConflictError{ID: id, Status: sandbox.StatusRunning, Why: "sandbox has no volume"}
+	}
+	v.m.parked[id] = parked
+	return nil
+}
+
+func (v *view) Pause(_ context.Context, id string) error   { return v.setParked(id, true) }
+func (v *view) Resume(_ context.Context, id string) error  { return v.setParked(id, false) }
+func (v *view) Purge(ctx context.Context, id string) error { return v.End(ctx, id) }
+
+func (v *view) Renew(ctx context.Context, id string, _ time.Duration) (time.Time, error) {
+	if err := v.check(id); err != nil {
+		return time.Time{}, err
+	}
+	info, err := v.Info(ctx, id)
+	return info.Expires, err
+}
+
+// free refuses a lease that the ceiling or another one stands in the way of.
+func (v *view) free(spec *sandbox.Spec) error {
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	live := 0
+	for _, info := range v.m.leased {
+		if _, err := v.m.Memory.Info(context.Background(), info.ID); err != nil || info.Owner.Org != v.owner.Org {
+			continue
+		}
+		live++
+		if spec.Project != "" && v.m.specs[info.ID].Project == spec.Project {
+			return &sandbox.Error{Op: "lease", Err: &sandbox.ConflictError{ID: info.ID, Status: sandbox.StatusRunning, Why: "project has a sandbox"}}
+		}
+	}
+	if v.m.ceiling > 0 && live >= v.m.ceiling {
+		return &sandbox.Error{Op: "lease", Err: &sandbox.CeilingError{Org: v.owner.Org, Class: "exec", Live: live, Ceiling: v.m.ceiling}}
+	}
+	return nil
+}
+
 func (v *view) Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, error) {
-	if spec.ID != "" && v.check(spec.ID) == nil {
+	if spec.ID != "" && v.owned(spec.ID) == nil {
 		if _, err := v.m.Info(ctx, spec.ID); err == nil {
 			return sandbox.Handle(v, spec.ID), nil
 		}
+	}
+	if err := v.free(&spec); err != nil {
+		return nil, err
 	}
 	spec.Owner = v.owner
 	sb, err := v.m.Memory.Lease(ctx, spec)
@@ -74,8 +142,20 @@ func (v *view) Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, 
 	}
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
+	info.Project = spec.Project
 	v.m.leased = append(v.m.leased, info)
+	v.m.specs[sb.ID()] = spec
 	return sandbox.Handle(v, sb.ID()), nil
+}
+
+func (v *view) Attach(_ context.Context, id string) (*sandbox.Sandbox, error) {
+	if err := v.owned(id); err != nil {
+		return nil, err
+	}
+	if _, err := v.m.Info(context.Background(), id); err != nil {
+		return nil, err
+	}
+	return sandbox.Handle(v, id), nil
 }
 
 func (v *view) List(ctx context.Context) iter.Seq2[sandbox.Info, error] {
@@ -88,7 +168,7 @@ func (v *view) List(ctx context.Context) iter.Seq2[sandbox.Info, error] {
 			if !v.covers(info.Owner) {
 				continue
 			}
-			if now, err := v.m.Info(ctx, info.ID); err == nil && !yield(now, nil) {
+			if now, err := v.Info(ctx, info.ID); err == nil && !yield(now, nil) {
 				return
 			}
 		}
@@ -96,10 +176,17 @@ func (v *view) List(ctx context.Context) iter.Seq2[sandbox.Info, error] {
 }
 
 func (v *view) Info(ctx context.Context, id string) (sandbox.Info, error) {
-	if err := v.check(id); err != nil {
+	if err := v.owned(id); err != nil {
 		return sandbox.Info{}, err
 	}
-	return v.m.Info(ctx, id)
+	info, err := v.m.Info(ctx, id)
+	v.m.mu.Lock()
+	defer v.m.mu.Unlock()
+	info.Project = v.m.specs[id].Project
+	if v.m.parked[id] {
+		info.Status = sandbox.StatusParked
+	}
+	return info, err
 }
 
 func (v *view) Exec(ctx context.Context, id string, p *sandbox.Process) (sandbox.ExitStatus, error) {
@@ -124,7 +211,7 @@ func (v *view) WriteFile(ctx context.Context, id, name string, src io.Reader, pe
 }
 
 func (v *view) End(ctx context.Context, id string) error {
-	if err := v.check(id); err != nil {
+	if err := v.owned(id); err != nil {
 		return err
 	}
 	return v.m.End(ctx, id)

@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/hanzoai/sandbox/internal/problem"
 )
 
 // OIDC names an OpenID issuer whose tokens are taken. The zero OIDC takes
@@ -38,6 +41,7 @@ var algorithms = []string{oidc.RS256, oidc.ES256, oidc.EdDSA}
 type verifier struct {
 	cfg    OIDC
 	client *http.Client
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier
@@ -50,8 +54,11 @@ const (
 	issuerTimeout = 10 * time.Second
 )
 
-func newVerifier(cfg OIDC) *verifier {
-	v := &verifier{cfg: cfg, client: cfg.HTTPClient}
+// errIssuer is no word on the token.
+var errIssuer = problem.New(problem.NotReady, "the issuer of tokens cannot be asked for its keys at the moment")
+
+func newVerifier(cfg OIDC, log *slog.Logger) *verifier {
+	v := &verifier{cfg: cfg, client: cfg.HTTPClient, log: log}
 	if v.client == nil {
 		v.client = &http.Client{Timeout: issuerTimeout}
 	}
@@ -88,14 +95,15 @@ func (v *verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		return v.verifier, nil
 	}
 	if time.Since(v.tried) < retryIssuer {
-		return nil, errBadCredential
+		return nil, errIssuer
 	}
 	v.tried = time.Now()
 	// The provider keeps the context for later fetches: it must not be the
 	// request's.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), v.client), v.cfg.Issuer)
 	if err != nil {
-		return nil, err
+		v.log.Error("the issuer of tokens does not answer", "issuer", v.cfg.Issuer, "error", err)
+		return nil, errIssuer
 	}
 	v.verifier = provider.Verifier(&oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: algorithms})
 	return v.verifier, nil

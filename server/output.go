@@ -1,9 +1,6 @@
 package server
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // maxOutput bounds each stream of an answer that is a value. A stream of
 // events has no bound.
@@ -27,13 +24,14 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the text: what is no UTF-8 is replaced, and no rune is cut.
+// String is the text, of which no rune is cut. That it is UTF-8 is JSON's to
+// see to.
 func (c *capture) String() string {
 	b := c.buf
 	if c.cut {
 		b = b[:wholeRunes(b)]
 	}
-	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	text := string(b)
 	if c.cut {
 		text += truncated
 	}

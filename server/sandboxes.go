@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -112,6 +113,9 @@ func (s typed) held(ctx context.Context, id string) (sandbox.Info, error) {
 func (s *server) leaseError(err error) error {
 	if errors.Is(err, sandbox.ErrNotFound) { // of an image
 		return problem.New("invalid", "image: there is none of that name")
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
 	}
 	if p, known := problem.Of(err); known {
 		return p
