@@ -30,6 +30,7 @@ func (i info) Size() int64                { return i.Stat.Size }
 func (i info) Mode() fs.FileMode          { return i.Stat.FileMode() }
 func (i info) Type() fs.FileMode          { return i.Mode().Type() }
 func (i info) ModTime() time.Time         { return i.Stat.ModTime }
+func (i info) ChangeTime() time.Time      { return i.Stat.Changed }
 func (i info) IsDir() bool                { return i.Mode().IsDir() }
 func (i info) Sys() any                   { return nil }
 func (i info) Info() (fs.FileInfo, error) { return i, nil }
