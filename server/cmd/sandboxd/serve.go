@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hanzoai/sandbox/exec"
 	"github.com/hanzoai/sandbox/sandbox"
 	"github.com/hanzoai/sandbox/server"
 	"github.com/hanzoai/sandbox/server/store"
@@ -84,8 +85,12 @@ func (d *daemon) open() (err error) {
 		return err
 	}
 	d.ready = &readiness{runtime: d.runtime}
+	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
+	if err != nil {
+		return errors.Join(err, d.runtime.Detach())
+	}
 	handler, err := server.New(server.Config{
-		Sandboxes: server.Runtime(d.runtime), Keys: d.store, OIDC: s.oidc,
+		Sandboxes: server.Runtime(d.runtime), Interpreter: server.Interpret(interpreter, server.Runtime(d.runtime)), Keys: d.store, OIDC: s.oidc,
 		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
 	})
