@@ -115,7 +115,7 @@ func TestTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := is.New(t)
-			req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/v1/sandbox", nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/sandbox", nil)
 			is.NoErr(err)
 			req.Header.Set("Authorization", "Bearer "+c.token)
 			resp, err := http.DefaultClient.Do(req)
@@ -133,13 +133,13 @@ func TestIssuerDown(t *testing.T) {
 	token := i.token(t, jose.EdDSA, nil, nil)
 	i.Close()
 	s := start(t, server.Config{Sandboxes: newMemory(t).For, OIDC: server.OIDC{Issuer: i.URL, Audience: "sandboxes"}})
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/v1/sandbox", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/sandbox", nil)
 	is.NoErr(err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	is.NoErr(err)
 	resp.Body.Close()
-	is.True(resp.StatusCode == 401 || resp.StatusCode == 503)
+	is.True(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == 503)
 }
 
 func TestConfigRefused(t *testing.T) {
