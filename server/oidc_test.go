@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -61,9 +62,7 @@ func (i *issuer) token(t *testing.T, alg jose.SignatureAlgorithm, key any, claim
 		"iss": i.URL, "aud": "sandboxes", "sub": "ada", "owner": "acme",
 		"exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
 	}
-	for k, v := range claims {
-		all[k] = v
-	}
+	maps.Copy(all, claims)
 	if key == nil {
 		key = i.keys[alg]
 	}
