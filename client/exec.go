@@ -101,19 +101,19 @@ func failed(ctx context.Context, exit wire.Exit, err error) (sandbox.ExitStatus,
 
 func startCause(e *wire.Error) error {
 	if e.Text != "" {
-		return &startText{e.Text, e.Errno}
+		return &startTextError{e.Text, e.Errno}
 	}
 	return e.Errno
 }
 
-// A startText is a server's own words for a system error.
-type startText struct {
+// A startTextError is a server's own words for a system error.
+type startTextError struct {
 	text  string
 	errno syscall.Errno
 }
 
-func (s *startText) Error() string { return s.text }
-func (s *startText) Unwrap() error { return s.errno }
+func (s *startTextError) Error() string { return s.text }
+func (s *startTextError) Unwrap() error { return s.errno }
 
 func causeOf(err error) sandbox.Cause {
 	if errors.Is(err, sandbox.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {

@@ -39,7 +39,7 @@ func (f *remoteFile) Read(p []byte) (int, error) {
 	}
 	n, err := f.body.Read(p)
 	f.offset += int64(n)
-	if err != nil && err != io.EOF { //nolint:errorlint // a body's own end is not wrapped
+	if err != nil && err != io.EOF {
 		return n, pathError("read", f.name, cause(f.ctx, err))
 	}
 	return n, err

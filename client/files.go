@@ -101,8 +101,8 @@ func (r *Remote) write(ctx context.Context, id, name string, src io.Reader, perm
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	body := &source{r: src}
-	defer body.stop()
+	body := newSource(ctx, src)
+	defer body.Close()
 	params := &PostSandboxByIDFsParams{Path: name, Verbatim: verbatim, Mode: fmt.Sprintf("%o", perm.Perm()), Upload: rand.Text()}
 	resp, err := r.api.PostSandboxByIDFsWithBody(ctx, id, params, "application/octet-stream", body, expect)
 	if failure := body.failure(); failure != nil {
@@ -139,28 +139,46 @@ func expect(_ context.Context, req *http.Request) error {
 	return nil
 }
 
-// A source is the caller's reader, of which the error is kept.
+// A source is the caller's reader as a request's body, which ends with the
+// request however long a Read takes. The reader's error is kept.
 type source struct {
-	mu      sync.Mutex
-	r       io.Reader
-	err     error
-	stopped bool
+	*io.PipeReader
+	stop func() bool
+
+	mu  sync.Mutex
+	err error
 }
 
-func (s *source) Read(p []byte) (int, error) {
-	s.mu.Lock()
-	stopped := s.stopped
-	s.mu.Unlock()
-	if stopped {
-		return 0, io.ErrClosedPipe
+// sourceChunk is how much is read at once.
+const sourceChunk = 64 << 10
+
+func newSource(ctx context.Context, src io.Reader) *source {
+	r, w := io.Pipe()
+	s := &source{PipeReader: r}
+	s.stop = context.AfterFunc(ctx, func() { r.CloseWithError(context.Cause(ctx)) })
+	go func() { w.CloseWithError(s.copy(w, src)) }()
+	return s
+}
+
+func (s *source) copy(w io.Writer, src io.Reader) error {
+	buf := make([]byte, sourceChunk)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err // nobody wants more
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			s.mu.Lock()
+			s.err = err
+			s.mu.Unlock()
+			return err
+		}
 	}
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.mu.Lock()
-		s.err = err
-		s.mu.Unlock()
-	}
-	return n, err
 }
 
 func (s *source) failure() error {
@@ -169,11 +187,10 @@ func (s *source) failure() error {
 	return s.err
 }
 
-// stop keeps the reader from being read any more.
-func (s *source) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
+// Close has the reader read no more.
+func (s *source) Close() error {
+	s.stop()
+	return s.PipeReader.Close()
 }
 
 // Stat implements sandbox.FileSystem.

@@ -224,7 +224,7 @@ func TestDoors(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		is.NoErr(err)
 		resp.Body.Close()
-		if bytes.Contains(body, []byte("no_such_route")) || resp.StatusCode == 405 {
+		if bytes.Contains(body, []byte("no_such_route")) || resp.StatusCode == http.StatusMethodNotAllowed {
 			t.Errorf("%s %s is not served", r.method, r.path)
 		}
 	}
@@ -280,7 +280,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("a stranger ended it: %v", err)
 	}
 	for name, key := range map[string]string{"its lessee": keys.add("acme", "ada", false), "its admin": keys.add("acme", "eve", true), "its org": keys.add("acme", "", false)} {
-		req := httptest.NewRequest("GET", "/v1/sandbox/"+sb.ID(), nil)
+		req := httptest.NewRequest(http.MethodGet, "/v1/sandbox/"+sb.ID(), nil)
 		req.Header.Set("Authorization", "Bearer "+key)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, req)
@@ -310,7 +310,7 @@ func TestBrowsers(t *testing.T) {
 	s := start(t, server.Config{Sandboxes: newMemory(t).For, Keys: keys})
 	key := keys.add("acme", "ada", false)
 	for _, header := range []http.Header{{"Origin": {"https://evil.example"}}, {"Sec-Fetch-Site": {"cross-site"}}} {
-		req, err := http.NewRequest("POST", s.URL+"/v1/sandbox", strings.NewReader("{}"))
+		req, err := http.NewRequest(http.MethodPost, s.URL+"/v1/sandbox", strings.NewReader("{}"))
 		is.NoErr(err)
 		req.Header = header.Clone()
 		req.Header.Set("Authorization", "Bearer "+key)

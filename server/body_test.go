@@ -46,7 +46,7 @@ func TestBadBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.StatusCode != c.want && !(resp.StatusCode == 501 && c.want == 400) {
+			if resp.StatusCode != c.want && !(resp.StatusCode == http.StatusNotImplemented && c.want == 400) {
 				t.Errorf("%s, %s: %d, want %d: %.200s", r.id, name, resp.StatusCode, c.want, body)
 			}
 			var p struct{ Detail, Code string }
@@ -55,7 +55,7 @@ func TestBadBodies(t *testing.T) {
 			}
 		}
 		resp := d.sendAs(t.Context(), path, "x=1", "application/x-www-form-urlencoded")
-		if resp.StatusCode != 415 {
+		if resp.StatusCode != http.StatusUnsupportedMediaType {
 			t.Errorf("%s takes a form: %d", r.id, resp.StatusCode)
 		}
 	}
@@ -90,7 +90,7 @@ func TestChunkedOverTheLimit(t *testing.T) {
 	} {
 		is := is.New(t)
 		body := io.MultiReader(strings.NewReader(`{"image":"`), bytes.NewReader(bytes.Repeat([]byte("x"), 1<<20)))
-		req, err := http.NewRequestWithContext(t.Context(), "POST", d.url+path, struct{ io.Reader }{body})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+path, struct{ io.Reader }{body})
 		is.NoErr(err)
 		req.Header.Set("Authorization", "Bearer "+d.key)
 		req.Header.Set("Content-Type", kind)
@@ -110,7 +110,7 @@ func TestSlowBody(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.CloseWithError(errors.New("on purpose"))
 	go w.Write([]byte(`{"class":`))
-	req, err := http.NewRequestWithContext(t.Context(), "POST", d.url+"/v1/sandbox", r)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v1/sandbox", r)
 	is.NoErr(err)
 	req.Header.Set("Authorization", "Bearer "+d.key)
 	req.Header.Set("Content-Type", "application/json")

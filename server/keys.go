@@ -29,7 +29,7 @@ type Keys interface {
 	Key(ctx context.Context, hash [sha256.Size]byte) (Key, error)
 }
 
-// ErrNoKey: there is no such key, or it has been revoked.
+// ErrNoKey says that there is no such key, or that it has been revoked.
 var ErrNoKey = errors.New("no such key")
 
 // NewKey returns a new key, which is shown once and kept nowhere.

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -61,9 +62,7 @@ func (i *issuer) token(t *testing.T, alg jose.SignatureAlgorithm, key any, claim
 		"iss": i.URL, "aud": "sandboxes", "sub": "ada", "owner": "acme",
 		"exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
 	}
-	for k, v := range claims {
-		all[k] = v
-	}
+	maps.Copy(all, claims)
 	if key == nil {
 		key = i.keys[alg]
 	}
@@ -115,7 +114,7 @@ func TestTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := is.New(t)
-			req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/v1/sandbox", nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/sandbox", nil)
 			is.NoErr(err)
 			req.Header.Set("Authorization", "Bearer "+c.token)
 			resp, err := http.DefaultClient.Do(req)
@@ -133,13 +132,13 @@ func TestIssuerDown(t *testing.T) {
 	token := i.token(t, jose.EdDSA, nil, nil)
 	i.Close()
 	s := start(t, server.Config{Sandboxes: newMemory(t).For, OIDC: server.OIDC{Issuer: i.URL, Audience: "sandboxes"}})
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/v1/sandbox", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/sandbox", nil)
 	is.NoErr(err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	is.NoErr(err)
 	resp.Body.Close()
-	is.True(resp.StatusCode == 401 || resp.StatusCode == 503)
+	is.True(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == 503)
 }
 
 func TestConfigRefused(t *testing.T) {

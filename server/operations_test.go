@@ -133,8 +133,10 @@ func (s *scene) acts() map[string][]act {
 		"get_sandbox_by_id_exec_ws": {{status: "101", path: at + "/exec/ws", header: upgrade}, {status: "400", path: at + "/exec/ws"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/exec/ws", header: upgrade}},
 		"get_sandbox_by_id_dial": {
 			{status: "101", path: "/v1/sandbox/" + s.listening + "/dial/7001", header: upgrade},
-			{status: "400", path: at + "/dial/0", header: upgrade}, {status: "404", path: "/v1/sandbox/" + never + "/dial/80", header: upgrade},
-			{status: "409", path: "/v1/sandbox/" + s.parked + "/dial/7001", header: upgrade}, {status: "502", path: at + "/dial/7003", header: upgrade},
+			{status: "400", path: at + "/dial/0", header: upgrade},
+			{status: "404", path: "/v1/sandbox/" + never + "/dial/80", header: upgrade},
+			{status: "409", path: "/v1/sandbox/" + s.parked + "/dial/7001", header: upgrade},
+			{status: "502", path: at + "/dial/7003", header: upgrade},
 		},
 		"get_sandbox_by_id_fs":      {{status: "200", path: at + "/fs?path=file"}, {status: "400", path: at + "/fs?path=/etc/passwd"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/fs?path=file"}},
 		"head_sandbox_by_id_fs":     {{status: "200", path: at + "/fs?path=file"}, {status: "400", path: at + "/fs?path=a..b"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/fs?path=file"}},
@@ -300,7 +302,7 @@ func asDocumented(t *testing.T, op *openapi3.Operation, status string, resp *htt
 		t.Errorf("%s: media type %q is not documented", status, kind)
 		return
 	}
-	if resp.StatusCode == 401 && resp.Header.Get("WWW-Authenticate") == "" || resp.StatusCode == 429 && resp.Header.Get("Retry-After") == "" {
+	if resp.StatusCode == http.StatusUnauthorized && resp.Header.Get("WWW-Authenticate") == "" || resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s lacks its header", status)
 	}
 	if media == nil || !strings.HasSuffix(kind, "json") {

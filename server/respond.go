@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,9 +77,6 @@ func (s *server) badBody(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, io.EOF) {
 		detail = "invalid body: it is missing, and a JSON object is wanted"
 	}
-	if r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		detail = "invalid body: it ends in the middle"
-	}
 	s.fail(w, r, problem.New(problem.BadRequest, cut(detail)))
 }
 
@@ -95,41 +93,33 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// jsonBody bounds a body that is decoded, in size and time.
+// jsonBody reads a body that is decoded, within its bounds of size and time.
+// It is read to its end, as only then it is noticed that the caller hangs up.
 func (s *server) jsonBody(w http.ResponseWriter, r *http.Request) error {
-	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
+	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 || r.Header.Get("Upgrade") != "" {
 		return nil
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) {
 		return problem.New(problem.UnsupportedMediaType, "the body is to be application/json")
 	}
-	if r.ContentLength > s.cfg.Limits.JSONBody {
-		return &http.MaxBytesError{Limit: s.cfg.Limits.JSONBody}
-	}
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil // a socket's connection is not to be read by a clock
+	limit := s.cfg.Limits.JSONBody
+	if r.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
 	}
 	control := http.NewResponseController(w)
-	if control.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTime)) == nil {
-		r.Body = &timedBody{r.Body, func() { control.SetReadDeadline(time.Time{}) }}
+	timed := control.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTime)) == nil
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.Limits.JSONBody)
-	return nil
-}
-
-// timedBody ends its deadline with its end, so that it is none for the
-// answer.
-type timedBody struct {
-	io.ReadCloser
-	over func()
-}
-
-func (b *timedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.over()
+		return problem.New(problem.BadRequest, "invalid body: it ends in the middle")
 	}
-	return n, err
+	if timed {
+		control.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return nil
 }
 
 func isJSON(kind string) bool {
@@ -138,13 +128,38 @@ func isJSON(kind string) bool {
 	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-// fileBody bounds a body that is streamed, in size alone.
+// fileBody bounds a body that is streamed: in size, and in how long nothing
+// may come.
 func (s *server) fileBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > s.cfg.Limits.FileBody {
 		return &http.MaxBytesError{Limit: s.cfg.Limits.FileBody}
 	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Time{}) == nil {
+		r.Body = &timedBody{r.Body, func(t time.Time) {
+			control.SetReadDeadline(t) //nolint:errcheck // it could be set
+		}}
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.Limits.FileBody)
 	return nil
+}
+
+// stall is how long nothing may come of a file.
+const stall = 5 * time.Minute
+
+// A timedBody gives each Read its time.
+type timedBody struct {
+	io.ReadCloser
+	until func(time.Time)
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.until(time.Now().Add(stall))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.until(time.Time{}) // the answer takes what it takes
+	}
+	return n, err
 }
 
 // sandboxes are those that the caller of a request sees.

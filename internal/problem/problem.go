@@ -42,13 +42,13 @@ type kind struct {
 	sentinel error // nil: it is the server's own, of which a client has no other name
 }
 
-// invalidPath is a file name that cannot be right: in the terms of package
+// errInvalidPath is a file name that cannot be right: in the terms of package
 // sandbox, and of io/fs too.
-var invalidPath = errors.Join(sandbox.ErrInvalid, fs.ErrInvalid)
+var errInvalidPath = errors.Join(sandbox.ErrInvalid, fs.ErrInvalid)
 
 // kinds is the table. Of several that an error matches the first counts.
 var kinds = []kind{
-	{"invalid_path", http.StatusBadRequest, invalidPath},
+	{"invalid_path", http.StatusBadRequest, errInvalidPath},
 	{"sandbox_not_found", http.StatusNotFound, sandbox.ErrNotFound},
 	{"sandbox_ended", http.StatusNotFound, sandbox.ErrEnded},
 	{"sandbox_lost", http.StatusConflict, sandbox.ErrLost},
@@ -115,7 +115,7 @@ func Codes() []string {
 }
 
 func (k *kind) matches(err error) bool {
-	if k.sentinel == invalidPath { //nolint:errorlint // the row itself
+	if k.sentinel == errInvalidPath { //nolint:errorlint // the row itself
 		return errors.Is(err, sandbox.ErrInvalid) && errors.Is(err, fs.ErrInvalid)
 	}
 	return k.sentinel != nil && errors.Is(err, k.sentinel)

@@ -98,7 +98,7 @@ func TestEveryCode(t *testing.T) {
 		p := problem.New(code, "why")
 		is.True(p.Status >= 400)
 		is.True(p.Title != "")
-		back := problem.Decode(p.Status, []byte(fmt.Sprintf(`{"code":%q,"detail":"why"}`, code)))
+		back := problem.Decode(p.Status, fmt.Appendf(nil, `{"code":%q,"detail":"why"}`, code))
 		again, ok := problem.Of(back)
 		is.True(ok)
 		is.Equal(again.Code, code)

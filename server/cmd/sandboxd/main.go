@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
 	defer stop()
 	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
 	switch {
