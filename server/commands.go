@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/hanzoai/sandbox/internal/api"
+	"github.com/hanzoai/sandbox/internal/blind"
 	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -169,9 +170,9 @@ func (c *command) connect(cmd *sandbox.Cmd, stdout, stderr io.Writer) (finish fu
 		stdout, stderr = io.MultiWriter(stdout, writerFunc(n.Stdout)), io.MultiWriter(stderr, writerFunc(n.Stderr))
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	var blinders []*blinder
-	if hide := secrets(c.Blind); len(hide) > 0 {
-		blinders = []*blinder{newBlinder(stdout, hide), newBlinder(stderr, hide)}
+	var blinders []*blind.Writer
+	if hide := blind.Secrets(c.Blind); len(hide) > 0 {
+		blinders = []*blind.Writer{blind.New(stdout, hide), blind.New(stderr, hide)}
 		cmd.Stdout, cmd.Stderr = blinders[0], blinders[1]
 	}
 	return func(status sandbox.ExitStatus, err error) {

@@ -138,7 +138,7 @@ func TestIssuerDown(t *testing.T) {
 	resp, err := http.DefaultClient.Do(req)
 	is.NoErr(err)
 	resp.Body.Close()
-	is.True(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == 503)
+	is.True(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusServiceUnavailable)
 }
 
 func TestConfigRefused(t *testing.T) {

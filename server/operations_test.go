@@ -171,7 +171,7 @@ func (s *scene) acts() map[string][]act {
 
 // end leases a sandbox that is to be ended.
 func (s *scene) end() string {
-	req, _ := http.NewRequest("POST", s.server.URL+"/v1/sandbox", strings.NewReader("{}"))
+	req, _ := http.NewRequest(http.MethodPost, s.server.URL+"/v1/sandbox", strings.NewReader("{}"))
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)

@@ -127,7 +127,7 @@ func TestHostileServer(t *testing.T) {
 		"page":  func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
 		"no id": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"id":"../../x"}`) },
 		"long problem": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			w.Write(slices.Repeat([]byte("x"), 1<<20))
 		},
 		"cut": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },

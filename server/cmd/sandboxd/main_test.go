@@ -131,7 +131,7 @@ func (p *process) stop(t *testing.T) error {
 
 func status(t *testing.T, url, key string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

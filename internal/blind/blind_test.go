@@ -1,4 +1,4 @@
-package server
+package blind
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 func hidden(blind []string, pieces ...string) string {
 	var out bytes.Buffer
-	b := newBlinder(&out, secrets(blind))
+	b := New(&out, Secrets(blind))
 	for _, p := range pieces {
 		b.Write([]byte(p))
 	}
@@ -18,7 +18,7 @@ func hidden(blind []string, pieces ...string) string {
 	return out.String()
 }
 
-func TestBlinder(t *testing.T) {
+func TestBlind(t *testing.T) {
 	const secret, longer = "12345678", "12345678abcdef"
 	for name, c := range map[string]struct {
 		blind, pieces []string
@@ -45,8 +45,8 @@ func TestBlinder(t *testing.T) {
 	}
 }
 
-// FuzzBlinder cuts an output anywhere: it reads the same, and has no secret.
-func FuzzBlinder(f *testing.F) {
+// FuzzBlind cuts an output anywhere: it reads the same, and has no secret.
+func FuzzBlind(f *testing.F) {
 	f.Add("some s3cr3ts3cr3t text", "s3cr3ts3cr3t", "cr3ts3cr", 7, 9)
 	f.Fuzz(func(t *testing.T, text, one, two string, i, j int) {
 		blind := []string{one, two}
@@ -58,7 +58,7 @@ func FuzzBlinder(f *testing.F) {
 		if cut := hidden(blind, text[:i], text[i:j], text[j:]); cut != whole {
 			t.Errorf("%q in pieces is %q, and whole %q", text, cut, whole)
 		}
-		if len(secrets(blind)) == 0 && whole != text {
+		if len(Secrets(blind)) == 0 && whole != text {
 			t.Errorf("%q became %q", text, whole)
 		}
 	})

@@ -1,4 +1,5 @@
-package server
+// Package blind hides secrets in what programs say.
+package blind
 
 import (
 	"bytes"
@@ -15,10 +16,10 @@ const (
 	redacted  = "[redacted]"
 )
 
-// secrets are the spellings of what is to be hidden, longest first: as they
+// Secrets are the spellings of what is to be hidden, longest first: as they
 // are, as in JSON, and each line of those that have several, but for the
 // armour of keys.
-func secrets(blind []string) [][]byte {
+func Secrets(blind []string) [][]byte {
 	seen := map[string]bool{}
 	add := func(s string) {
 		if len(s) >= minSecret {
@@ -61,24 +62,25 @@ func inJSON(s string, escapeHTML bool) string {
 	return text[1 : len(text)-1]
 }
 
-// A blinder writes what it is given without the secrets in it, also where one
+// A Writer writes what it is given without the secrets in it, also where one
 // comes in pieces. It holds back what may be the beginning of one.
-type blinder struct {
+type Writer struct {
 	w       io.Writer
 	secrets [][]byte
 	first   [256]bool // what they begin with
 	held    []byte
 }
 
-func newBlinder(w io.Writer, secrets [][]byte) *blinder {
-	b := &blinder{w: w, secrets: secrets}
+// New returns a Writer to w. Close writes what it holds back.
+func New(w io.Writer, secrets [][]byte) *Writer {
+	b := &Writer{w: w, secrets: secrets}
 	for _, s := range secrets {
 		b.first[s[0]] = true
 	}
 	return b
 }
 
-func (b *blinder) Write(p []byte) (int, error) {
+func (b *Writer) Write(p []byte) (int, error) {
 	b.held = append(b.held, p...)
 	out, rest := b.hide(b.held)
 	b.held = append(b.held[:0], rest...)
@@ -91,7 +93,7 @@ func (b *blinder) Write(p []byte) (int, error) {
 
 // hide replaces the secrets in p and returns the part that may go, and the
 // rest, which may become one.
-func (b *blinder) hide(p []byte) (out, rest []byte) {
+func (b *Writer) hide(p []byte) (out, rest []byte) {
 	for i := 0; i < len(p); {
 		if !b.first[p[i]] {
 			out = append(out, p[i])
@@ -114,7 +116,7 @@ func (b *blinder) hide(p []byte) (out, rest []byte) {
 
 // at is the length of the longest secret that p begins with; a longer one that
 // p may still become is waited for.
-func (b *blinder) at(p []byte) int {
+func (b *Writer) at(p []byte) int {
 	for _, s := range b.secrets {
 		if bytes.HasPrefix(p, s) {
 			return len(s)
@@ -127,7 +129,7 @@ func (b *blinder) at(p []byte) int {
 }
 
 // begins reports whether p is the beginning of a secret.
-func (b *blinder) begins(p []byte) bool {
+func (b *Writer) begins(p []byte) bool {
 	for _, s := range b.secrets {
 		if len(p) < len(s) && bytes.HasPrefix(s, p) {
 			return true
@@ -138,7 +140,7 @@ func (b *blinder) begins(p []byte) bool {
 
 // Close writes what was held back: the whole of a secret never came, but a
 // shorter one may be in it.
-func (b *blinder) Close() error {
+func (b *Writer) Close() error {
 	var out []byte
 	for p := b.held; len(p) > 0; {
 		n := 0
