@@ -66,7 +66,7 @@ func (s *instance) settle(reason Reason) {
 	}()
 	err := s.salvage()
 	if errors.Is(err, errNothingToSave) {
-		err = s.endIf(func() bool { return s.toEnd(time.Now()) }, reason)
+		err = s.endIf(s.toEnd, reason)
 	}
 	if err != nil && !errors.Is(err, ErrEnded) {
 		s.runtime.log.Error("reap", "id", s.id, "reason", reason, "error", err)
@@ -75,7 +75,7 @@ func (s *instance) settle(reason Reason) {
 
 // toEnd reports whether a sandbox that was found fit to be ended still is: it
 // may have been paused, or ended, while its turn was awaited.
-func (s *instance) toEnd(now time.Time) bool {
+func (s *instance) toEnd() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leaving == ErrEnded || s.row.Next == statusEnded || s.row.Status == StatusError //nolint:errorlint // set by us
