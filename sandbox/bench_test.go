@@ -188,7 +188,7 @@ func expect(want string, got []byte, err error) error {
 // plainBundle is the bundle of a sandbox whose process is echo as its user.
 func plainBundle(b *testing.B, r bench) string {
 	sb := r.lease(b)
-	config, err := os.ReadFile(filepath.Join(r.root, "sandboxes", sb.ID(), "bundle", "config.json"))
+	config, err := os.ReadFile(filepath.Join(r.root, "sandboxes", sb.ID(), "run", "bundle", "config.json"))
 	if err != nil {
 		b.Fatal(err)
 	}
