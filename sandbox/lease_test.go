@@ -250,6 +250,8 @@ func TestTerminalKeepsALittleLonger(t *testing.T) {
 	is.NoErr(err)
 	keys, typist := io.Pipe()
 	screen, prints := io.Pipe()
+	defer typist.Close()
+	defer prints.Close()
 	shell := sb.Command("sh", "-c", "echo up; read line; sleep 1000")
 	shell.Stdin, shell.Stdout, shell.Terminal = keys, prints, sandbox.NewTerminal(24, 80)
 	end := make(chan error, 1)
