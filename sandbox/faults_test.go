@@ -169,3 +169,16 @@ func TestBackToALostSandbox(t *testing.T) {
 	is.Equal(again.ID(), sb.ID()) // its files are there, so it is
 	is.Equal(readFile(t, again, "f"), "kept")
 }
+
+// TestPrivateRootThatIsBroken is swept like any other: no Runtime comes for it.
+func TestPrivateRootThatIsBroken(t *testing.T) {
+	is := is.New(t)
+	root := filepath.Join(os.TempDir(), "sandbox-broken")
+	dir := filepath.Join(root, "sandboxes", strings.Repeat("a1z", 7))
+	is.NoErr(os.MkdirAll(dir, 0o700))
+	is.NoErr(os.WriteFile(filepath.Join(root, "private"), nil, 0o600))
+	is.NoErr(os.WriteFile(filepath.Join(dir, "lease.json"), []byte("{"), 0o600))
+	runtimetest.New(t, sandbox.Config{})
+	_, err := os.Stat(root)
+	is.True(errors.Is(err, os.ErrNotExist))
+}

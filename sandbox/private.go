@@ -93,10 +93,10 @@ func (r *Runtime) sweepPrivateRoot(dir string) error {
 			continue
 		}
 		left, err := dead.found(e.Name())
-		if err == nil {
-			err = left.scrap()
+		if err != nil { // nobody can mend its row: there is no Runtime for it
+			left = dead.instance(row{Info: Info{ID: e.Name(), Status: StatusPending}})
 		}
-		if err != nil {
+		if err := left.scrap(); err != nil {
 			return errors.Join(err, lock.Close())
 		}
 	}
