@@ -89,3 +89,20 @@ func TestImage(t *testing.T) {
 	is := is.New(t)
 	is.Equal(run(t, "image", "", "-dir", filepath.Join(t.TempDir(), "store"), "host", "sh", "-c", "echo $0 $((6 * 7))", "it is"), "it is 42\n")
 }
+
+func TestInterpreter(t *testing.T) {
+	if _, err := osexec.LookPath("/usr/bin/python3"); err != nil {
+		runtimetest.Lacks(t, "the example is in Python, which this machine has not")
+	}
+	is := is.New(t)
+	dir := t.TempDir()
+	lines := strings.Split(run(t, "interpreter", "", dir), "\n")
+	is.Equal(len(lines), 7)
+	is.Equal(lines[:3], []string{"100 points", "made wave.csv", "drawn from 100 points"})
+	is.True(strings.HasPrefix(lines[3], "made plot_1."))
+	is.Equal(lines[4], "same session: true")
+	is.True(strings.HasPrefix(lines[5], "downloaded true plot_1."))
+	list, err := os.ReadDir(dir)
+	is.NoErr(err)
+	is.Equal(len(list), 1)
+}

@@ -172,7 +172,7 @@ func TestOpenDirectory(t *testing.T) {
 	is.True(info.IsDir())
 	_, err = d.Read(make([]byte, 1))
 	is.True(errors.Is(err, syscall.EISDIR))
-	for _, want := range []string{"ab", "c"} {
+	for _, want := range []string{"ca", "b"} { // pages are as they come
 		names, err := page(d, 2)
 		is.NoErr(err)
 		is.Equal(names, want)
@@ -182,4 +182,34 @@ func TestOpenDirectory(t *testing.T) {
 	names, err := page(open(t, c).(fs.ReadDirFile), -1)
 	is.NoErr(err)
 	is.Equal(names, "abc")
+	is.NoErr(d.Close())
+	_, err = page(d, 2)
+	is.True(errors.Is(err, fs.ErrClosed))
+}
+
+// A page of a directory that has no end takes no more than the page.
+func TestOpenEndlessDirectory(t *testing.T) {
+	is := is.New(t)
+	c := serve(t, func(g *guest) {
+		r := g.request()
+		if r.Op == wire.OpRead {
+			g.send(wire.KindOK, stat(wire.Stat{Name: "d", Mode: syscall.S_IFDIR | 0o755}))
+			g.wait()
+			return
+		}
+		g.raw(wire.AppendFrame(nil, wire.KindOK, nil))
+		entry := wire.AppendFrame(nil, wire.KindData, wire.AppendEntry(nil, &wire.Stat{Name: "n"}))
+		for {
+			if _, err := g.Conn.Write(entry); err != nil {
+				return // the client has hung up
+			}
+		}
+	})
+	d := open(t, c).(fs.ReadDirFile)
+	for range 3 {
+		entries, err := d.ReadDir(10)
+		is.NoErr(err)
+		is.Equal(len(entries), 10)
+	}
+	is.NoErr(d.Close())
 }

@@ -16,7 +16,10 @@ import (
 var errNotRegular = &wire.Error{Errno: syscall.EINVAL, Text: "not a regular file"}
 
 func statOf(name string, st *syscall.Stat_t) wire.Stat {
-	return wire.Stat{Name: name, Size: st.Size, Mode: st.Mode, ModTime: time.Unix(st.Mtim.Unix())}
+	return wire.Stat{
+		Name: name, Size: st.Size, Mode: st.Mode,
+		ModTime: time.Unix(st.Mtim.Unix()), Changed: time.Unix(st.Ctim.Unix()),
+	}
 }
 
 func pathError(op, path string, err error) error {

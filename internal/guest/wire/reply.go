@@ -12,6 +12,9 @@ type Stat struct {
 	Size    int64
 	Mode    uint32 // as st_mode
 	ModTime time.Time
+	// Changed is when the file or anything about it last changed, which
+	// unlike ModTime cannot be set; zero if the sender does not tell.
+	Changed time.Time
 }
 
 const (
@@ -27,6 +30,8 @@ const (
 	tagCause
 	tagModNano
 	tagShed
+	tagChanged
+	tagChangedNano
 )
 
 // Append appends the encoded stat to b.
@@ -35,14 +40,25 @@ func (s *Stat) Append(b []byte) []byte {
 	b = putUint(b, tagSize, uint64(s.Size))
 	b = putUint(b, tagMode, uint64(s.Mode))
 	b = putBytes(b, tagModTime, appendUvarint(nil, uint64(s.ModTime.Unix())))
-	return putUint(b, tagModNano, uint64(s.ModTime.Nanosecond()))
+	b = putUint(b, tagModNano, uint64(s.ModTime.Nanosecond()))
+	if s.Changed.IsZero() {
+		return b
+	}
+	b = putBytes(b, tagChanged, appendUvarint(nil, uint64(s.Changed.Unix())))
+	return putUint(b, tagChangedNano, uint64(s.Changed.Nanosecond()))
 }
 
 // Decode sets s to the encoded stat b.
 func (s *Stat) Decode(b []byte) error {
 	*s = Stat{}
-	var sec, nano int64
-	defer func() { s.ModTime = time.Unix(sec, nano) }()
+	var sec, nano, changed, changedNano int64
+	told := false
+	defer func() {
+		s.ModTime = time.Unix(sec, nano)
+		if told {
+			s.Changed = time.Unix(changed, changedNano)
+		}
+	}()
 	return eachField(b, func(tag byte, v value) error {
 		switch tag {
 		case tagName:
@@ -55,6 +71,10 @@ func (s *Stat) Decode(b []byte) error {
 			sec = int64(v.uint())
 		case tagModNano:
 			nano = int64(min(v.uint(), 1e9-1))
+		case tagChanged:
+			changed, told = int64(v.uint()), true
+		case tagChangedNano:
+			changedNano = int64(min(v.uint(), 1e9-1))
 		}
 		return nil
 	})

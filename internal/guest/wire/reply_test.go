@@ -22,7 +22,7 @@ import (
 )
 
 func sameStat(a, b wire.Stat) bool {
-	return a.Name == b.Name && a.Size == b.Size && a.Mode == b.Mode && a.ModTime.Equal(b.ModTime)
+	return a.Name == b.Name && a.Size == b.Size && a.Mode == b.Mode && a.ModTime.Equal(b.ModTime) && a.Changed.Equal(b.Changed)
 }
 
 func recodeStat(t *testing.T, s wire.Stat) wire.Stat {
@@ -38,6 +38,8 @@ func TestStatRoundTrip(t *testing.T) {
 	for _, s := range []wire.Stat{
 		{ModTime: time.Unix(1, 0)},
 		{Name: "name", Size: 1, Mode: syscall.S_IFREG | 0o644, ModTime: time.Unix(1_800_000_000, 999_999_999)},
+		{Name: "changed", ModTime: time.Unix(1, 0), Changed: time.Unix(1_800_000_000, 999_999_999)},
+		{Name: "changed at the epoch", ModTime: time.Unix(1, 0), Changed: time.Unix(0, 0)},
 		{Name: "\x00\xff", Size: math.MaxInt64, Mode: math.MaxUint32, ModTime: time.Unix(-1, 1)},
 	} {
 		if got := recodeStat(t, s); !sameStat(got, s) {

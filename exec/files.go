@@ -1,0 +1,158 @@
+package exec
+
+import (
+	"context"
+	"io"
+	"iter"
+)
+
+// An Upload is a file to put into a session.
+type Upload struct {
+	// Session is where to; without one, or if it has ended, it is a fresh
+	// one.
+	Session string
+	// Name is the file's path in the working directory.
+	Name string
+	// Content is read to its end; the file appears when it is complete.
+	Content io.Reader
+	// ReadOnly drops what programs that have the file as an Input do to it.
+	ReadOnly bool
+}
+
+// Upload puts a file into a session and describes it. Its Session is where it
+// went.
+func (it *Interpreter) Upload(ctx context.Context, u Upload) (File, error) {
+	if u.Content == nil {
+		return File{}, invalid("an upload without Content")
+	}
+	name, err := cleanName(u.Name, "")
+	if err != nil {
+		return File{}, err
+	}
+	h := newHasher(u.Content)
+	s, err := it.put(ctx, u.Session, name, h)
+	if isGone(err) && h.size == 0 { // it is about to end
+		s, err = it.put(ctx, "", name, h)
+	}
+	if err != nil {
+		return File{}, err
+	}
+	info, err := regular(ctx, s.Sandbox, name)
+	if err != nil {
+		return File{}, err
+	}
+	k := known{Path: name, Size: h.size, Hash: h.sum(), Changed: changeTime(info), ReadOnly: u.ReadOnly}
+	if err := it.amend(ctx, s, func(r *record) { r.put([]known{k}) }); err != nil {
+		return File{}, err
+	}
+	return describe(s.ID(), &entry{name, info}, &k), nil
+}
+
+func (it *Interpreter) put(ctx context.Context, id, name string, content io.Reader) (*session, error) {
+	s, err := it.open(ctx, id, "")
+	if err != nil {
+		return nil, err
+	}
+	return s, s.WriteFile(ctx, name, content, 0o644)
+}
+
+// Files lists the regular files of a session, in the order of their paths, by
+// the traversal that a run reports by. What Limits leave out of a report is
+// left out here too, but for those on the size and number of files.
+func (it *Interpreter) Files(ctx context.Context, session string) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		src, err := it.source(ctx, session)
+		if err != nil {
+			yield(File{}, err)
+			return
+		}
+		t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
+		if err != nil {
+			yield(File{}, err)
+			return
+		}
+		recorded := map[string]*known{}
+		for i := range src.record.Files {
+			recorded[src.record.Files[i].Path] = &src.record.Files[i]
+		}
+		for i := range t.files {
+			e := &t.files[i]
+			if !yield(describe(session, e, recorded[e.path]), nil) {
+				return
+			}
+		}
+	}
+}
+
+// describe says what is known of a file. Its hash is that of the record if the
+// file has not been touched since.
+func describe(session string, e *entry, k *known) File {
+	f := File{
+		ID: FileID(session, e.path), Session: session, Path: e.path,
+		Size: e.info.Size(), Mode: e.info.Mode(), ModTime: e.info.ModTime(),
+	}
+	if k != nil {
+		f.ReadOnly = k.ReadOnly
+		if k.is(e.info) {
+			f.Hash = k.Hash
+		}
+	}
+	return f
+}
+
+// Open opens a file of a session by its id or path. The caller closes it. What
+// is not a regular file is not opened, and no link followed that is one.
+//
+// The file may be larger than it says, or than memory: a program that still
+// runs may be writing to it.
+func (it *Interpreter) Open(ctx context.Context, session, file string) (io.ReadCloser, File, error) {
+	src, in, err := it.lookUp(ctx, session, file)
+	if err != nil {
+		return nil, File{}, err
+	}
+	f, err := src.session.FS(ctx).Open(in.path)
+	if err != nil {
+		return nil, File{}, err
+	}
+	return f, describe(session, &entry{in.path, in.info}, src.record.find(in.path)), nil
+}
+
+// Remove removes a file of a session by its id or path.
+func (it *Interpreter) Remove(ctx context.Context, session, file string) error {
+	src, in, err := it.lookUp(ctx, session, file)
+	if err != nil {
+		return err
+	}
+	if err := src.session.Remove(ctx, in.path); err != nil {
+		return err
+	}
+	if src.record.find(in.path) == nil {
+		return nil
+	}
+	return it.amend(ctx, src.session, func(r *record) { r.drop(in.path) })
+}
+
+// source is a session with what it knows of its files.
+func (it *Interpreter) source(ctx context.Context, id string) (*source, error) {
+	s, err := it.existing(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := readRecord(ctx, s.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	return &source{id: id, session: s, record: rec}, nil
+}
+
+func (it *Interpreter) lookUp(ctx context.Context, session, file string) (*source, *input, error) {
+	src, err := it.source(ctx, session)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &input{Input: Input{File: file}}
+	if err := it.resolve(ctx, src, in); err != nil {
+		return nil, nil, err
+	}
+	return src, in, nil
+}

@@ -1,0 +1,57 @@
+package exec_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// makeFiles makes files in a folder d of a sandbox, from outside: inside it
+// would take a minute.
+func makeFiles(t testing.TB, root, id string, n int) {
+	t.Helper()
+	dir := filepath.Join(dataDir(root, id), "d")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, 1000, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A hundred thousand files in one folder do not hold up a program that has
+// nothing to do with them: no more of them than Limits.Entries is looked at.
+func TestHundredThousandFiles(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	l := newLab(t, rt, exec.Config{Limits: exec.Limits{Entries: 2000}})
+	sb := l.sandboxTest(t)
+	makeFiles(t, root, sb.ID(), 100_000)
+	start := time.Now()
+	res := l.sh(t, sb.ID(), "echo hello; echo x > new.txt")
+	took := time.Since(start)
+	t.Log("a run took ", took)
+	is.Equal(res.Stdout, "hello\n")
+	is.Equal(paths(res), "new.txt") // what is above is seen first
+	is.Equal(fmt.Sprint(res.Omitted), "{1 [{d entries}]}")
+
+	l = newLab(t, rt, exec.Config{Limits: exec.Limits{Entries: 200_000}})
+	start = time.Now()
+	is.Equal(paths(l.sh(t, sb.ID(), "echo y > d/new.txt")), "d/new.txt") // it is found by who looks
+	all := time.Since(start)
+	t.Log("one that looks at all took ", all)
+	is.True(took < all/4)
+}

@@ -1,0 +1,261 @@
+package exec
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// Run runs a snippet to its end, however it ends: that is in the Result. An
+// error is a call that failed, with sandbox.ErrInvalid if the Snippet cannot
+// be right, ErrLanguage or ErrToolchain if its language is not to be had. When
+// ctx ends, the program is killed, and the Result beside the error has what it
+// had printed by then.
+//
+// Run does not end the session, nor does anything else in this package.
+func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	l, err := it.language(s.Language)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		it: it, snippet: &s, lang: l, code: s.Code,
+		stdout: newOutput(it.cfg.MaxOutput, s.Stdout), stderr: newOutput(it.cfg.MaxOutput, s.Stderr),
+		result: &Result{},
+	}
+	id, err := r.choose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = r.inSession(ctx, id)
+	if !r.started && isGone(err) { // it ended while this one waited, or is about to
+		err = r.inSession(ctx, "")
+	}
+	if !r.started && err != nil {
+		return nil, err
+	}
+	r.result.Stdout, r.result.Stderr = r.stdout.String(), r.stderr.String()
+	return r.result, err
+}
+
+// A run is a Snippet on its way.
+type run struct {
+	it      *Interpreter
+	snippet *Snippet
+	lang    *Language
+	code    string
+	inputs  []*input           // each under a name of its own
+	sources map[string]*source // where inputs are, by session
+
+	session        *session
+	place          placement
+	stdout, stderr *output
+	deadline       time.Time
+	started, built bool
+
+	since  time.Time        // what has changed from then on may be the program's doing
+	before map[string]stamp // or, if the driver does not tell: what there was
+
+	root fs.FileInfo // of the working directory, if it has been looked at
+
+	result *Result
+}
+
+// stamp is what tells a file from itself where change times are not told.
+type stamp struct {
+	size    int64
+	modTime time.Time
+}
+
+// inSession runs the program in the session id, when it is its turn.
+func (r *run) inSession(ctx context.Context, id string) error {
+	s, err := r.it.open(ctx, id, r.lang.Image)
+	if err != nil {
+		return err
+	}
+	done, err := r.it.runs.take(ctx, s.ID())
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.session, r.result.Session = s, s.ID()
+	if err := r.carry(ctx); err != nil {
+		return err
+	}
+	if err := r.write(ctx); err != nil {
+		return err
+	}
+	ahead := r.readAhead(ctx)
+	r.started = true
+	status, err := r.program(ctx)
+	r.result.ExitStatus = status
+	r.explain()
+	removed := r.removeScript(ctx)
+	defer func() { <-removed }()
+	known := <-ahead
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case isOver(status.Cause):
+		return nil
+	}
+	return r.report(ctx, known)
+}
+
+// write puts the program where it is to be, and notes the time there.
+func (r *run) write(ctx context.Context) error {
+	s, l := r.session, r.lang
+	key := l.key(r.code)
+	dir := path.Join(ownDir, "build", l.Name, key)
+	src := path.Join(dir, l.File)
+	if l.Script {
+		src = ".main-" + key + path.Ext(l.File)
+	}
+	r.place = placement{work: s.work, src: s.abs(src), dir: s.abs(dir), aids: s.abs(ownDir + "/aids")}
+	if l.aid != nil && l.aid.wants.MatchString(r.code) {
+		if err := s.writeOwn(ctx, path.Join(ownDir, "aids", l.aid.name), l.aid.content); err != nil {
+			return err
+		}
+	}
+	if l.Script {
+		if err := s.WriteFile(ctx, src, strings.NewReader(r.code), 0o644); err != nil {
+			return err
+		}
+		return r.mark(ctx, src)
+	}
+	if r.built = r.isBuilt(ctx); !r.built { // the programs of before go
+		if err := s.RemoveAll(ctx, path.Dir(dir)); isSession(err) {
+			return err
+		}
+	}
+	if err := s.writeOwn(ctx, src, r.code); err != nil {
+		return err
+	}
+	return r.mark(ctx, src)
+}
+
+// mark notes from when on a change may be the program's, by the clock of the
+// file system that it will write to: the program's file has just been made.
+func (r *run) mark(ctx context.Context, src string) error {
+	info, err := fs.Stat(r.session.FS(ctx), src)
+	if err != nil {
+		return err
+	}
+	if r.since = changeTime(info); !r.since.IsZero() {
+		return nil
+	}
+	rec, err := readRecord(ctx, r.session.Sandbox)
+	if err != nil {
+		return err
+	}
+	t, err := r.look(ctx, rec)
+	if err != nil {
+		return err
+	}
+	r.before = make(map[string]stamp, len(t.files))
+	for _, e := range t.files {
+		r.before[e.path] = stamp{e.info.Size(), e.info.ModTime()}
+	}
+	return nil
+}
+
+// may reports whether a file may have been changed by the program.
+func (r *run) may(e *entry) bool {
+	if r.before == nil {
+		return !e.changed().Before(r.since)
+	}
+	was, ok := r.before[e.path]
+	return !ok || was.size != e.info.Size() || !was.modTime.Equal(e.info.ModTime())
+}
+
+// look goes over the files of the session, hidden ones too if they were put
+// there from outside.
+func (r *run) look(ctx context.Context, rec *record) (*tree, error) {
+	paths := rec.paths()
+	for _, in := range r.inputs {
+		paths = append(paths, in.name)
+	}
+	return r.it.look(ctx, r.session.Sandbox, r.root, paths...)
+}
+
+// readAhead reads, while the program runs, what will be wanted then.
+func (r *run) readAhead(ctx context.Context) <-chan *record {
+	c := make(chan *record, 1)
+	go func() {
+		rec, err := readRecord(ctx, r.session.Sandbox)
+		if err != nil {
+			rec = &record{}
+		}
+		if info, err := fs.Stat(r.session.FS(ctx), "."); err == nil {
+			r.root = info
+		}
+		c <- rec
+	}()
+	return c
+}
+
+// cleanupTimeout bounds what is done for a caller who is gone.
+const cleanupTimeout = 5 * time.Second
+
+// removeScript removes what Script put into the working directory.
+func (r *run) removeScript(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	if !r.lang.Script || isOver(r.result.Cause) {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		// One that stays is hidden, and written over by the same program.
+		_ = r.session.Remove(ctx, path.Base(r.place.src))
+	}()
+	return done
+}
+
+// isOver reports whether the session went with the program.
+func isOver(cause sandbox.Cause) bool {
+	return slices.Contains([]sandbox.Cause{
+		sandbox.CauseEnded, sandbox.CauseLost, sandbox.CausePaused, sandbox.CauseServer,
+	}, cause)
+}
+
+// explain says on standard error what ended the program, if it did not end by
+// itself.
+func (r *run) explain() {
+	switch st := r.result.ExitStatus; st.Cause {
+	case sandbox.CauseSignal:
+		r.stderr.note("ended by signal %d, %v", int(st.Signal), st.Signal)
+	case sandbox.CauseTimeout:
+		r.stderr.note("stopped after %v: it ran out of time", r.timeout())
+	case sandbox.CauseMemory:
+		r.stderr.note("stopped: the session ran out of memory")
+	case sandbox.CauseEnded:
+		r.stderr.note("stopped: the session has ended, and its files are gone")
+	case sandbox.CauseLost:
+		r.stderr.note("stopped: the session was lost, with the files that were in it")
+	case sandbox.CausePaused:
+		r.stderr.note("stopped: the session was paused")
+	case sandbox.CauseServer:
+		r.stderr.note("stopped: the server of the session went away")
+	case sandbox.CauseExit, sandbox.CauseKilled, "":
+	}
+}
+
+func (r *run) timeout() time.Duration {
+	if r.snippet.Timeout > 0 {
+		return r.snippet.Timeout
+	}
+	return r.it.cfg.Timeout
+}

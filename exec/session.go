@@ -1,0 +1,123 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// A session is a sandbox that runs.
+type session struct {
+	*sandbox.Sandbox
+	work string // its working directory
+}
+
+// open returns the session id, running, or a fresh one if there is none of
+// that id, or no longer.
+func (it *Interpreter) open(ctx context.Context, id, image string) (*session, error) {
+	if id != "" {
+		s, err := it.attach(ctx, id)
+		if err == nil || !isGone(err) && !errors.Is(err, sandbox.ErrConflict) {
+			return s, err
+		}
+	}
+	spec := it.cfg.Spec
+	spec.ID = id
+	if image != "" {
+		spec.Image = image
+	}
+	sb, err := it.sandboxes.Lease(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	info, err := sb.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{sb, info.Workdir}, nil
+}
+
+// attach returns the session id if it runs.
+func (it *Interpreter) attach(ctx context.Context, id string) (*session, error) {
+	sb, err := it.sandboxes.Attach(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	info, err := sb.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch info.Status {
+	case sandbox.StatusRunning:
+		return &session{sb, info.Workdir}, nil
+	case sandbox.StatusError:
+		return nil, &sandbox.Error{Op: "attach", ID: id, Err: sandbox.ErrLost}
+	default:
+		return nil, &sandbox.ConflictError{ID: id, Status: info.Status, Why: "session is " + string(info.Status)}
+	}
+}
+
+// existing returns the session id, running; one that is parked is resumed.
+func (it *Interpreter) existing(ctx context.Context, id string) (*session, error) {
+	s, err := it.attach(ctx, id)
+	if !errors.Is(err, sandbox.ErrConflict) {
+		return s, err
+	}
+	sb, err := it.sandboxes.Attach(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := sb.Resume(ctx); err != nil {
+		return nil, err
+	}
+	return it.attach(ctx, id)
+}
+
+// isGone reports whether err says that there is no such session any more.
+func isGone(err error) bool {
+	return errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrEnded) || errors.Is(err, sandbox.ErrLost)
+}
+
+// abs is the absolute path of a file in the session.
+func (s *session) abs(rel string) string { return path.Join(s.work, rel) }
+
+// writeOwn writes a file into the interpreter's folder. What a program may
+// have put in the way is removed.
+func (s *session) writeOwn(ctx context.Context, name, content string) error {
+	err := s.WriteFile(ctx, name, strings.NewReader(content), 0o644)
+	if err == nil || isSession(err) {
+		return err
+	}
+	if e := s.RemoveAll(ctx, ownDir); e != nil {
+		return err
+	}
+	return s.WriteFile(ctx, name, strings.NewReader(content), 0o644)
+}
+
+// copyFile copies a file of one session to another, or within one, as a stream
+// through a buffer or two. It returns the hash of what it copied.
+func copyFile(ctx context.Context, from *session, src string, to *session, dst string) (hash string, size int64, err error) {
+	f, err := from.FS(ctx).Open(src)
+	if err != nil {
+		return "", 0, &readError{err}
+	}
+	defer f.Close()
+	h := newHasher(f)
+	if err := to.WriteFile(ctx, dst, h, 0o644); err != nil {
+		if h.err != nil && !errors.Is(h.err, io.EOF) {
+			err = &readError{h.err}
+		}
+		return "", 0, err
+	}
+	return h.sum(), h.size, nil
+}
+
+// A readError is one of the file that is read, not of the one that is written.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }

@@ -1,0 +1,60 @@
+// Command sandboxd serves sandboxes over HTTP: openapi.yaml, on this machine.
+//
+//	sandboxd [--listen ADDRESS] [--root FOLDER] …
+//	sandboxd keys create|list|revoke …
+//	sandboxd ledger credit|balance|usage …
+//
+// It is one static binary with the engine in it, and must be root. Its first
+// start prints a key, which is kept nowhere but as a hash. Sandboxes survive
+// its end; the next start takes them over.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	_ "github.com/hanzoai/sandbox/sandbox/runsc" // carries gVisor in this binary
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
+	defer stop()
+	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "sandboxd:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "sandboxd:", err)
+		os.Exit(1)
+	}
+}
+
+// An environment is what the program is started with.
+type environment struct {
+	args           []string
+	get            func(string) (string, bool)
+	all            func() []string
+	stdout, stderr io.Writer
+}
+
+var errUsage = errors.New("usage")
+
+func run(ctx context.Context, env *environment) error {
+	if len(env.args) > 0 {
+		switch env.args[0] {
+		case "keys":
+			return keys(ctx, env, env.args[1:])
+		case "ledger":
+			return ledger(ctx, env, env.args[1:])
+		}
+	}
+	return serve(ctx, env)
+}

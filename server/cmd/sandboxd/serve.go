@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/server"
+	"github.com/hanzoai/sandbox/server/store"
+)
+
+// A daemon is a server with what it stands on.
+type daemon struct {
+	settings *settings
+	log      *slog.Logger
+	store    *store.Store
+	runtime  *sandbox.Runtime
+	ready    *readiness
+	http     *http.Server
+}
+
+func serve(ctx context.Context, env *environment) (err error) {
+	s, err := settingsOf(env)
+	if err != nil {
+		return err
+	}
+	level := slog.LevelInfo
+	if s.debug {
+		level = slog.LevelDebug
+	}
+	d := &daemon{settings: s, log: slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{Level: level}))}
+	// The address first: a second server is told before it touches anything.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if d.store, err = store.Open(ctx, s.root); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.store.Close()) }()
+	if err := d.firstKey(ctx, env); err != nil {
+		return err
+	}
+	if err := d.open(); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stdout, "listening on http://%s\n", listener.Addr())
+	return d.run(ctx, listener)
+}
+
+// firstKey makes the key that was given known; or, if there is none and no
+// other way in, makes one and shows it, once.
+func (d *daemon) firstKey(ctx context.Context, env *environment) error {
+	if d.settings.key != "" {
+		_, err := d.store.AddKey(ctx, d.settings.key, "default", "", false)
+		return err
+	}
+	keys, err := d.store.Keys(ctx)
+	if err != nil || len(keys) > 0 || d.settings.oidc.Issuer != "" {
+		return err
+	}
+	secret := server.NewKey()
+	if _, err := d.store.AddKey(ctx, secret, "default", "", false); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stdout, "key: %s\n(of the organisation default; it is shown this once)\n", secret)
+	return nil
+}
+
+func (d *daemon) open() (err error) {
+	s := d.settings
+	d.runtime, err = sandbox.New(sandbox.Config{
+		Root: filepath.Join(s.root, "runtime"), Runsc: s.runsc, MaxLife: s.maxLife, Idle: s.idle,
+		Events: server.Meter(d.store, s.fees, d.log), Logger: d.log,
+	})
+	if err != nil {
+		return err
+	}
+	d.ready = &readiness{runtime: d.runtime}
+	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
+	if err != nil {
+		return errors.Join(err, d.runtime.Detach())
+	}
+	handler, err := server.New(server.Config{
+		Sandboxes: server.Runtime(d.runtime), Interpreter: server.Interpret(interpreter, server.Runtime(d.runtime)), Keys: d.store, OIDC: s.oidc,
+		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
+		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
+	})
+	if err != nil {
+		return errors.Join(err, d.runtime.Detach())
+	}
+	d.http = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+// advanceEvery is how often the time of sandboxes that run is charged.
+const advanceEvery = time.Minute
+
+// run serves until ctx ends, then lets requests end, then lets go of the
+// sandboxes, which live on.
+func (d *daemon) run(ctx context.Context, listener net.Listener) error {
+	served := make(chan error, 1)
+	go func() { served <- d.http.Serve(listener) }()
+	go d.ready.check(ctx) //nolint:errcheck // whoever asks is told
+	tick := time.NewTicker(advanceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			if err := d.store.Advance(ctx, now); err != nil && ctx.Err() == nil {
+				d.log.Error("running sandboxes were not charged", "error", err)
+			}
+		case err := <-served:
+			return errors.Join(err, d.runtime.Detach())
+		case <-ctx.Done():
+			return d.shutdown(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+// lastWords is how long answers may take once the commands have been ended.
+const lastWords = 5 * time.Second
+
+func (d *daemon) shutdown(ctx context.Context) error {
+	d.ready.end()
+	d.log.Info("shutting down; sandboxes live on")
+	graceful, cancel := context.WithTimeout(ctx, d.settings.grace)
+	err := d.http.Shutdown(graceful)
+	cancel()
+	// This ends what still runs, and with it the answers that wait for it.
+	detached := d.runtime.Detach()
+	if err != nil {
+		graceful, cancel = context.WithTimeout(ctx, lastWords)
+		defer cancel()
+		err = d.http.Shutdown(graceful)
+	}
+	if err != nil {
+		err = d.http.Close()
+	}
+	return errors.Join(detached, err)
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// Sandboxes are those of one owner. A sandbox.Scope is.
+type Sandboxes interface {
+	sandbox.Driver
+	Lease(ctx context.Context, spec sandbox.Spec) (*sandbox.Sandbox, error)
+	Attach(ctx context.Context, id string) (*sandbox.Sandbox, error)
+	List(ctx context.Context) iter.Seq2[sandbox.Info, error]
+}
+
+var _ Sandboxes = (*sandbox.Scope)(nil)
+
+// Runtime is the Config.Sandboxes of a Runtime.
+func Runtime(rt *sandbox.Runtime) func(sandbox.Owner) Sandboxes {
+	return func(o sandbox.Owner) Sandboxes { return rt.For(o) }
+}
+
+// Config says what to serve and to whom. Without Keys, OIDC and ServiceKey
+// nobody is let in.
+type Config struct {
+	// Sandboxes gives the view of one owner. It is required.
+	Sandboxes func(sandbox.Owner) Sandboxes
+
+	// Interpreter serves /v1/exec; without one those operations answer 501.
+	Interpreter Interpreter
+
+	// Keys knows our own keys.
+	Keys Keys
+	// OIDC names the issuer whose tokens are taken.
+	OIDC OIDC
+	// ServiceKey is taken in X-API-Key for /v1/exec and its files, and stands
+	// for the organisation Brand, by default "default". Empty closes that
+	// door.
+	ServiceKey string
+	Brand      string
+
+	// Ledger and Fees are the money; without a Ledger everything is free.
+	Ledger Ledger
+	Fees   Fees
+
+	// Narrate is offered each run of run_in_sandbox that names a session.
+	Narrate func(ctx context.Context, n Narration) Narrator
+
+	// Ready says whether the server can serve, for /readyz; nil is yes.
+	Ready func(ctx context.Context) error
+
+	Limits Limits
+
+	// Logger takes what callers are not told. Nil discards it. Bodies and
+	// credentials are never logged.
+	Logger *slog.Logger
+}
+
+// Limits bound what callers can ask for. Zero values are the defaults.
+type Limits struct {
+	// JSONBody bounds a JSON body, by default 4 MiB, and FileBody one that is
+	// a file, by default 1 GiB.
+	JSONBody, FileBody int64
+	// BodyTime is how long a JSON body may take to arrive; 0 is 30 seconds.
+	BodyTime time.Duration
+	// RunTime bounds a command, by default 15 minutes; callers can shorten it.
+	RunTime time.Duration
+	// Runs is how many commands run at a time in all, by default 256, and
+	// OrgRuns those of one organisation, by default 64. More wait for up to
+	// QueueTime, by default 5 seconds, and are then refused.
+	Runs, OrgRuns int
+	QueueTime     time.Duration
+	// Rate is how many requests a second a key may make over time, by default
+	// 2000, and Burst how many at once, by default twice that.
+	Rate  float64
+	Burst int
+}
+
+func (l *Limits) fill() {
+	l.JSONBody = cmp.Or(l.JSONBody, 4<<20)
+	l.FileBody = cmp.Or(l.FileBody, 1<<30)
+	l.BodyTime = cmp.Or(l.BodyTime, 30*time.Second)
+	l.RunTime = cmp.Or(l.RunTime, 15*time.Minute)
+	l.Runs = cmp.Or(l.Runs, 256)
+	l.OrgRuns = cmp.Or(l.OrgRuns, 64)
+	l.QueueTime = cmp.Or(l.QueueTime, 5*time.Second)
+	l.Rate = cmp.Or(l.Rate, 2000)
+	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.Rate)))
+}
+
+func (c *Config) check() error {
+	if c.Sandboxes == nil {
+		return errors.New("server: Config.Sandboxes is required")
+	}
+	l := &c.Limits
+	for _, n := range []int64{l.JSONBody, l.FileBody, int64(l.BodyTime), int64(l.RunTime), int64(l.Runs), int64(l.OrgRuns), int64(l.QueueTime), int64(l.Burst)} {
+		if n < 0 {
+			return errors.New("server: a negative limit")
+		}
+	}
+	if l.Rate < 0 {
+		return errors.New("server: a negative limit")
+	}
+	if err := c.OIDC.check(); err != nil {
+		return err
+	}
+	return c.Fees.check()
+}
+
+func (c *Config) fill() {
+	c.Limits.fill()
+	c.Brand = cmp.Or(c.Brand, "default")
+	c.OIDC.OrgClaim = cmp.Or(c.OIDC.OrgClaim, "owner")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}

@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/server"
+	"github.com/hanzoai/sandbox/server/store"
+)
+
+func ledger(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func cents(t *testing.T, s *store.Store, org string) int64 {
+	t.Helper()
+	amount, err := s.Balance(context.Background(), org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return amount / server.Cent
+}
+
+const hello = `{"lang":"bash","code":"echo hi"}`
+
+// TestRunsCost has a run be charged when it has been had, and only then.
+func TestRunsCost(t *testing.T) {
+	is := is.New(t)
+	l := ledger(t)
+	c := newChat(t, server.Config{Ledger: l, Fees: server.Fees{Run: 3}})
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 200)
+	is.Equal(cents(t, l, "default"), int64(-3)) // postpaid: it is recorded
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(`{"lang":"bash","code":"exit 1"}`)).StatusCode, 200)
+	is.Equal(cents(t, l, "default"), int64(-6)) // a program that fails has been run
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(`{"lang":"cobol","code":"x"}`)).StatusCode, 400)
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(`{`)).StatusCode, 400)
+	is.Equal(cents(t, l, "default"), int64(-6)) // what was not run costs nothing
+	usage, err := l.Usage(t.Context(), "default", time.Time{})
+	is.NoErr(err)
+	is.Equal(usage[0].Kind, "run")
+	is.Equal(usage[0].Count, int64(2))
+}
+
+func TestPrepaid(t *testing.T) {
+	is := is.New(t)
+	l := ledger(t)
+	c := newChat(t, server.Config{Ledger: l, Fees: server.Fees{Run: 3, Prepaid: true}})
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 402)
+	is.Equal(cents(t, l, "default"), int64(0))
+	is.NoErr(l.Credit(t.Context(), "x", "default", 5))
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 200)
+	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 402) // 2 do not cover 3
+	is.Equal(cents(t, l, "default"), int64(2))
+}
+
+// TestMeter tells the events of a life, each twice, as after a crash.
+func TestMeter(t *testing.T) {
+	is := is.New(t)
+	l := ledger(t)
+	meter := server.Meter(l, server.Fees{Lease: map[string]int64{"exec": 10}, Hour: map[string]int64{"": 3600}}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	begin := time.Unix(1_790_000_000, 0)
+	info := sandbox.Info{ID: "x", Owner: sandbox.Owner{Org: "acme", Actor: "ada"}, Class: "exec", Expires: begin.Add(time.Hour)}
+	generation := uint64(0)
+	tell := func(kind sandbox.EventKind, after time.Duration) {
+		generation++
+		for range 2 {
+			meter(sandbox.Event{ID: "x", Generation: generation, Kind: kind, Time: begin.Add(after), Info: info})
+		}
+	}
+	tell(sandbox.EventLeased, 0)
+	is.Equal(cents(t, l, "acme"), int64(0)) // one that does not start costs nothing
+	tell(sandbox.EventRunning, 0)
+	is.Equal(cents(t, l, "acme"), int64(-10))
+	is.NoErr(l.Advance(t.Context(), begin.Add(5*time.Second)))
+	tell(sandbox.EventPaused, 8*time.Second)
+	is.Equal(cents(t, l, "acme"), int64(-18))
+	is.NoErr(l.Advance(t.Context(), begin.Add(100*time.Second)))
+	is.Equal(cents(t, l, "acme"), int64(-18)) // nothing accrues
+	tell(sandbox.EventResumed, 200*time.Second)
+	tell(sandbox.EventEnded, 210*time.Second)
+	is.Equal(cents(t, l, "acme"), int64(-28))
+
+	info.Owner = sandbox.Owner{}
+	tell(sandbox.EventRunning, 0) // the server's own
+	is.Equal(cents(t, l, ""), int64(0))
+
+	info.ID, info.Owner = "y", sandbox.Owner{Org: "late"}
+	late := func(kind sandbox.EventKind, at time.Time) {
+		generation++
+		meter(sandbox.Event{ID: "y", Generation: generation, Kind: kind, Time: at, Info: info})
+	}
+	late(sandbox.EventRunning, begin)
+	late(sandbox.EventEnded, begin.Add(24*time.Hour)) // noticed a day after its lease was over
+	is.Equal(cents(t, l, "late"), int64(-10-3600))
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hanzoai/sandbox/internal/problem"
+)
+
+// fail answers with an error. What is not for callers is logged.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		err = problem.New(problem.TooLarge, "the body exceeds "+strconv.FormatInt(large.Limit, 10)+" bytes")
+	}
+	p, known := problem.Of(err)
+	if !known {
+		s.log.Error("a request failed", "route", r.Pattern, "error", err)
+	}
+	if takesFile(r.Pattern) {
+		leaveBody(w)
+	}
+	s.write(w, p)
+}
+
+// leaveBody has the answer not wait for the rest of a body, which may be
+// gigabytes away, or never come.
+func leaveBody(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	http.NewResponseController(w).SetReadDeadline(past) //nolint:errcheck // without one the answer comes later
+}
+
+// retryAfter is what 429 says, in seconds.
+const retryAfter = 1
+
+func (s *server) write(w http.ResponseWriter, p *problem.Error) {
+	body, err := json.Marshal(p.Details)
+	if err != nil {
+		panic(err) // of strings and numbers
+	}
+	h := w.Header()
+	h.Set("Content-Type", problem.MediaType)
+	h.Set("Cache-Control", "no-store")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="sandbox"`)
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	w.WriteHeader(p.Status)
+	w.Write(body)
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(append(body, '\n'))
+	return err
+}
+
+// badBody answers for a body that could not be decoded.
+func (s *server) badBody(w http.ResponseWriter, r *http.Request, err error) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		s.fail(w, r, err)
+		return
+	}
+	detail := "invalid body: " + strings.TrimPrefix(err.Error(), "can't decode JSON body: ")
+	if errors.Is(err, io.EOF) {
+		detail = "invalid body: it is missing, and a JSON object is wanted"
+	}
+	s.fail(w, r, problem.New(problem.BadRequest, cut(detail)))
+}
+
+func (s *server) badParameter(w http.ResponseWriter, r *http.Request, err error) {
+	s.fail(w, r, problem.New(problem.BadRequest, cut(err.Error())))
+}
+
+// cut keeps what a caller sent from filling an answer.
+func cut(s string) string {
+	const most = 300
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// jsonBody reads a body that is decoded, within its bounds of size and time.
+// It is read to its end, as only then it is noticed that the caller hangs up.
+func (s *server) jsonBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 || r.Header.Get("Upgrade") != "" {
+		return nil
+	}
+	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) {
+		return problem.New(problem.UnsupportedMediaType, "the body is to be application/json")
+	}
+	limit := s.cfg.Limits.JSONBody
+	if r.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
+	}
+	control := http.NewResponseController(w)
+	timed := control.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTime)) == nil
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return err
+	}
+	if err != nil {
+		return problem.New(problem.BadRequest, "invalid body: it ends in the middle")
+	}
+	if timed {
+		control.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return nil
+}
+
+func isJSON(kind string) bool {
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ";")
+	kind = strings.TrimSpace(kind)
+	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+}
+
+// fileBody bounds a body that is streamed: in size, and in how long nothing
+// may come.
+func (s *server) fileBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength > s.cfg.Limits.FileBody {
+		return &http.MaxBytesError{Limit: s.cfg.Limits.FileBody}
+	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Time{}) == nil {
+		r.Body = &timedBody{r.Body, func(t time.Time) {
+			control.SetReadDeadline(t) //nolint:errcheck // it could be set
+		}}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.Limits.FileBody)
+	return nil
+}
+
+// stall is how long nothing may come of a file.
+const stall = 5 * time.Minute
+
+// A timedBody gives each Read its time.
+type timedBody struct {
+	io.ReadCloser
+	until func(time.Time)
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.until(time.Now().Add(stall))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.until(time.Time{}) // the answer takes what it takes
+	}
+	return n, err
+}
+
+// sandboxes are those that the caller of a request sees.
+func (s *server) sandboxes(ctx context.Context) Sandboxes {
+	return s.cfg.Sandboxes(principalOf(ctx).scope())
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/hanzoai/sandbox/internal/api"
+)
+
+// New returns the handler of all operations. It serves until the process
+// ends; what it holds is memory alone.
+func New(cfg Config) (http.Handler, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.fill()
+	s := &server{
+		cfg: cfg, log: cfg.Logger,
+		admission: newAdmission(&cfg),
+		rates:     newRates(cfg.Limits),
+		slots:     newSlots(cfg.Limits),
+		runs:      newRuns(),
+		uploads:   newUploads(),
+		origin:    http.NewCrossOriginProtection(),
+		mux:       http.NewServeMux(),
+	}
+	s.routes()
+	return http.HandlerFunc(s.serve), nil
+}
+
+type server struct {
+	cfg       Config
+	log       *slog.Logger
+	admission *admission
+	rates     *rates
+	slots     *slots
+	runs      *runs
+	uploads   *uploads
+	origin    *http.CrossOriginProtection
+	mux       *http.ServeMux
+}
+
+// routes registers every operation. Each goes through guard, which decides by
+// its pattern who may come in.
+func (s *server) routes() {
+	strict := api.NewStrictHandlerWithOptions(typed{s}, nil, api.StrictHTTPServerOptions{
+		RequestErrorHandlerFunc: s.badBody, ResponseErrorHandlerFunc: s.fail,
+	})
+	mux := guarded{s, map[string]http.HandlerFunc{}}
+	api.HandlerWithOptions(strict, api.StdHTTPServerOptions{BaseRouter: mux, ErrorHandlerFunc: s.badParameter})
+	for pattern, h := range s.raw() {
+		mux.HandleFunc(pattern, h)
+	}
+	for alias, pattern := range aliases {
+		mux.HandleFunc(alias, mux.handlers[pattern])
+	}
+}
+
+// typed has the operations whose bodies are values.
+type typed struct{ *server }
+
+var _ api.StrictServerInterface = typed{}
+
+// raw are the operations whose bodies are bytes, pages or sockets.
+func (s *server) raw() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /v1/sandbox/{id}/fs":          s.getFile,
+		"HEAD /v1/sandbox/{id}/fs":         s.headFile,
+		"POST /v1/sandbox/{id}/fs":         s.postFile,
+		"DELETE /v1/sandbox/{id}/fs":       s.deleteFile,
+		"GET /v1/sandbox/{id}/exec/ws":     s.execSocket,
+		"GET /v1/sandbox/{id}/dial/{port}": s.dialSocket,
+
+		"GET /v1/sandbox/{id}/terminal":    s.notYet,
+		"GET /v1/sandbox/{id}/terminal/ws": s.notYet,
+		"GET /v1/sandbox/{id}/screen":      s.notYet,
+		"GET /v1/sandbox/{id}/screen/ws":   s.notYet,
+
+		"POST /v1/exec/upload":                           s.upload,
+		"GET /v1/exec/download/{session_id}/{fileId...}": s.download,
+		"GET /v1/exec/files/{sid}":                       s.listFiles,
+		"POST /v1/exec/programmatic":                     s.programmatic,
+
+		"GET /livez":        s.livez,
+		"GET /readyz":       s.readyz,
+		"GET /openapi.yaml": serveBytes("application/yaml", api.YAML),
+		"GET /openapi.json": serveBytes("application/json", api.JSON),
+		"GET /docs":         s.docs,
+	}
+}
+
+// aliases are for clients that hang everything off one base address.
+var aliases = map[string]string{
+	"POST /v1/exec/exec":                        "POST /v1/exec",
+	"POST /v1/upload":                           "POST /v1/exec/upload",
+	"GET /v1/download/{session_id}/{fileId...}": "GET /v1/exec/download/{session_id}/{fileId...}",
+	"GET /v1/files/{sid}":                       "GET /v1/exec/files/{sid}",
+	"POST /v1/exec/exec/programmatic":           "POST /v1/exec/programmatic",
+}

@@ -1,0 +1,180 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/server"
+	"github.com/hanzoai/sandbox/server/store"
+)
+
+func open(t *testing.T, root string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestKeys(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	s, other := open(t, root), open(t, root) // as a command beside a server
+	secret := server.NewKey()
+	made, err := other.AddKey(t.Context(), secret, "acme", "ada", true)
+	is.NoErr(err)
+	found, err := s.Key(t.Context(), server.HashKey(secret))
+	is.NoErr(err)
+	is.Equal(found.ID, made.ID)
+	is.Equal(found.Org, "acme")
+	is.Equal(found.User, "ada")
+	is.True(found.Admin)
+	again, err := s.AddKey(t.Context(), secret, "acme", "ada", true)
+	is.NoErr(err)
+	is.Equal(again.ID, made.ID) // a second start seeds the same key
+	_, err = s.AddKey(t.Context(), secret, "other", "ada", true)
+	is.True(err != nil) // but gives it to nobody else
+
+	list, err := s.Keys(t.Context())
+	is.NoErr(err)
+	is.Equal(len(list), 1)
+	is.NoErr(other.RevokeKey(t.Context(), made.ID))
+	_, err = s.Key(t.Context(), server.HashKey(secret))
+	is.True(errors.Is(err, server.ErrNoKey)) // at once, in the server too
+	is.True(errors.Is(other.RevokeKey(t.Context(), made.ID), server.ErrNoKey))
+	_, err = s.AddKey(t.Context(), secret, "acme", "ada", true)
+	is.True(err != nil) // what was revoked stays so
+}
+
+func TestKeysRefused(t *testing.T) {
+	s := open(t, t.TempDir())
+	for name, add := range map[string]func() error{
+		"no organisation": func() error { _, err := s.AddKey(t.Context(), server.NewKey(), "", "", false); return err },
+		"long name": func() error {
+			_, err := s.AddKey(t.Context(), server.NewKey(), strings.Repeat("x", 129), "", false)
+			return err
+		},
+		"control":   func() error { _, err := s.AddKey(t.Context(), server.NewKey(), "a\nb", "", false); return err },
+		"no prefix": func() error { _, err := s.AddKey(t.Context(), strings.Repeat("x", 40), "a", "", false); return err },
+		"short":     func() error { _, err := s.AddKey(t.Context(), "sk-short", "a", "", false); return err },
+	} {
+		if add() == nil {
+			t.Errorf("%s: was taken", name)
+		}
+	}
+}
+
+// TestNothingSecret looks for a key in the bytes of the files.
+func TestNothingSecret(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	s := open(t, root)
+	secret := server.NewKey()
+	_, err := s.AddKey(t.Context(), secret, "acme", "", false)
+	is.NoErr(err)
+	files, err := filepath.Glob(filepath.Join(root, "*"))
+	is.NoErr(err)
+	is.True(len(files) > 0)
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		is.NoErr(err)
+		is.True(!strings.Contains(string(b), secret[3:]))
+		info, err := os.Stat(name)
+		is.NoErr(err)
+		is.Equal(info.Mode().Perm()&0o077, os.FileMode(0))
+	}
+}
+
+func TestLedger(t *testing.T) {
+	is := is.New(t)
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	is.NoErr(s.Credit(ctx, "one", "acme", 100))
+	is.NoErr(s.Credit(ctx, "one", "acme", 100)) // told twice
+	e := server.Entry{Key: "run:1", Org: "acme", Kind: "run", Amount: 3 * server.Cent, Time: time.Now()}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := s.Charge(ctx, e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	balance, err := s.Balance(ctx, "acme")
+	is.NoErr(err)
+	is.Equal(balance, int64(97*server.Cent)) // each is counted once
+	balance, err = s.Balance(ctx, "nobody")
+	is.NoErr(err)
+	is.Equal(balance, int64(0))
+}
+
+// TestSpans has events be told again, settlements race and time stand still;
+// each second is billed once.
+func TestSpans(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	s := open(t, root)
+	ctx := t.Context()
+	begin := time.Unix(1_790_000_000, 0)
+	span := server.Span{Sandbox: "x", Generation: 2, Org: "acme", Class: "exec", Hour: 3600 * server.Cent, Start: begin}
+	is.NoErr(s.Open(ctx, span))
+	is.NoErr(s.Advance(ctx, begin.Add(10*time.Second)))
+	later := span
+	later.Start = begin.Add(5 * time.Second)
+	is.NoErr(s.Open(ctx, later)) // told again: it is the same span
+	is.NoErr(s.Advance(ctx, begin.Add(10*time.Second)))
+	is.NoErr(s.Advance(ctx, begin.Add(3*time.Second))) // a clock that went back
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := s.Advance(ctx, begin.Add(30*time.Second)); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if err := s.Settle(ctx, "x", 3, begin.Add(60*time.Second)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	is.NoErr(s.Close())
+	s = open(t, root) // after a crash
+	is.NoErr(s.Settle(ctx, "x", 3, begin.Add(90*time.Second)))
+	is.NoErr(s.Advance(ctx, begin.Add(1000*time.Second)))
+	balance, err := s.Balance(ctx, "acme")
+	is.NoErr(err)
+	is.Equal(balance, int64(-60*server.Cent)) // a cent a second, for a minute
+
+	span.Generation, span.Start = 4, begin.Add(100*time.Second) // resumed
+	is.NoErr(s.Open(ctx, span))
+	is.NoErr(s.Settle(ctx, "x", 3, begin.Add(200*time.Second))) // the old pause, told again, is not of the new span
+	is.NoErr(s.Settle(ctx, "x", 5, begin.Add(101*time.Second)))
+	usage, err := s.Usage(ctx, "acme", time.Time{})
+	is.NoErr(err)
+	is.Equal(len(usage), 1)
+	is.Equal(usage[0].Seconds, int64(61))
+	is.Equal(usage[0].Amount, int64(61*server.Cent))
+}
+
+func TestFreeStillCounts(t *testing.T) {
+	is := is.New(t)
+	s := open(t, t.TempDir())
+	begin := time.Unix(1_790_000_000, 0)
+	is.NoErr(s.Open(t.Context(), server.Span{Sandbox: "x", Generation: 1, Org: "acme", Start: begin}))
+	is.NoErr(s.Settle(t.Context(), "x", 2, begin.Add(time.Hour)))
+	usage, err := s.Usage(t.Context(), "", time.Time{})
+	is.NoErr(err)
+	is.Equal(usage[0].Seconds, int64(3600)) // a later price bills nothing of the past
+	is.Equal(usage[0].Amount, int64(0))
+}
