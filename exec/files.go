@@ -66,7 +66,7 @@ func (it *Interpreter) Files(ctx context.Context, session string) iter.Seq2[File
 			yield(File{}, err)
 			return
 		}
-		t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
+		t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
 		if err != nil {
 			yield(File{}, err)
 			return

@@ -148,7 +148,7 @@ func (r *run) checkInputs(ctx context.Context, t *tree, touched []*entry) ([]*en
 	for _, in := range r.inputs {
 		e := t.find(in.name)
 		switch {
-		case in.ReadOnly && (e == nil || r.may(e)):
+		case in.ReadOnly && (e == nil || e.info != nil):
 			if err := r.restore(ctx, in); isSession(err) {
 				return nil, err
 			}

@@ -122,7 +122,7 @@ func (it *Interpreter) pathOf(ctx context.Context, src *source, file string) (st
 			}
 		}
 		if src.tree == nil {
-			t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
+			t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
 			if err != nil {
 				return "", err
 			}

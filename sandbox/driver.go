@@ -42,6 +42,15 @@ type FileSystem interface {
 	Remove(ctx context.Context, id, name string, tree bool) error
 }
 
+// A TreeLister is the ability of a Driver to list, and to track, whole trees
+// of files at once. Without it a handle goes from directory to directory.
+type TreeLister interface {
+	// Tree is Sandbox.Tree; the options are complete.
+	Tree(ctx context.Context, id string, o TreeOptions) (*Tree, error)
+	// Track is Sandbox.Track.
+	Track(ctx context.Context, id string, o TreeOptions) (Tracker, error)
+}
+
 // A Pauser is the ability of a Driver to stop a sandbox without losing it.
 type Pauser interface {
 	// Pause ends all processes inside and the engine, and keeps the files on

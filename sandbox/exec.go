@@ -14,6 +14,7 @@ import (
 var (
 	_ Driver     = (*Runtime)(nil)
 	_ FileSystem = (*Runtime)(nil)
+	_ TreeLister = (*Runtime)(nil)
 	_ Dialer     = (*Runtime)(nil)
 	_ PortLister = (*Runtime)(nil)
 	_ Pauser     = (*Runtime)(nil)

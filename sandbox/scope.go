@@ -79,6 +79,7 @@ func (r *Runtime) ownerOf(id string) (Owner, bool) {
 var (
 	_ Driver     = (*Scope)(nil)
 	_ FileSystem = (*Scope)(nil)
+	_ TreeLister = (*Scope)(nil)
 	_ Dialer     = (*Scope)(nil)
 	_ PortLister = (*Scope)(nil)
 	_ Pauser     = (*Scope)(nil)
@@ -204,6 +205,22 @@ func (s *Scope) Remove(ctx context.Context, id, name string, tree bool) error {
 		return err
 	}
 	return s.runtime.Remove(ctx, id, name, tree)
+}
+
+// Tree implements TreeLister.
+func (s *Scope) Tree(ctx context.Context, id string, o TreeOptions) (*Tree, error) {
+	if err := s.check("readdir", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Tree(ctx, id, o)
+}
+
+// Track implements TreeLister.
+func (s *Scope) Track(ctx context.Context, id string, o TreeOptions) (Tracker, error) {
+	if err := s.check("track", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Track(ctx, id, o)
 }
 
 // DialContext implements Dialer.
