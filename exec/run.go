@@ -150,7 +150,6 @@ func (r *run) track(ctx context.Context, rec *record) (sandbox.Tracker, error) {
 	return r.session.Track(ctx, r.it.treeOptions(paths))
 }
 
-
 // cleanupTimeout bounds what is done for a caller who is gone.
 const cleanupTimeout = 5 * time.Second
 
