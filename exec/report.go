@@ -24,7 +24,7 @@ func (r *run) report(ctx context.Context, rec *record, changes sandbox.Tracker) 
 		}
 	}
 	if len(touched) > 0 { // files may have been uploaded meanwhile
-		if rec, err = readRecord(ctx, r.session.Sandbox); err != nil {
+		if rec, err = readRecord(r.session.files(ctx)); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (r *run) remember(ctx context.Context, t *tree) error {
 		if e := t.find(in.name); e == nil || e.info != nil || !in.carried() || in.hash == "" {
 			continue
 		}
-		info, err := regular(ctx, r.session.Sandbox, in.name)
+		info, err := regular(r.session.files(ctx), in.name)
 		if isSession(err) {
 			return err
 		}

@@ -31,6 +31,7 @@ func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
 		stdout: newOutput(it.cfg.MaxOutput, s.Stdout), stderr: newOutput(it.cfg.MaxOutput, s.Stderr),
 		result: &Result{},
 	}
+	defer r.closeSources()
 	id, err := r.choose(ctx)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	rec := &record{}
 	var ahead sync.WaitGroup
 	ahead.Go(func() {
-		if known, err := readRecord(ctx, s.Sandbox); err == nil {
+		if known, err := readRecord(s.files(ctx)); err == nil {
 			rec = known
 		}
 	})

@@ -77,6 +77,18 @@ func (t *tree) find(path string) *entry {
 	return &t.files[i]
 }
 
+// byID returns the file of a session with that id, or nil.
+func (t *tree) byID(session, id string) *entry {
+	if t == nil {
+		return nil
+	}
+	i := slices.IndexFunc(t.files, func(e entry) bool { return FileID(session, e.path) == id })
+	if i < 0 {
+		return nil
+	}
+	return &t.files[i]
+}
+
 // treeOptions say what of a session is looked at: the same for a report and
 // for a listing, so that the two cannot disagree. The hidden folders that
 // paths are in are looked into as well.

@@ -62,6 +62,13 @@ type Pauser interface {
 	Resume(ctx context.Context, id string) error
 }
 
+// A Stager is the ability of a Driver to take files for a sandbox before it
+// has an engine, and to lease one as Spec.Parked. A Driver without it answers
+// errors.ErrUnsupported to such a Spec.
+type Stager interface {
+	Stage(ctx context.Context, id string) (Stage, error)
+}
+
 // A Renewer is the ability of a Driver to lengthen a lease.
 type Renewer interface {
 	// Renew makes a lease end no sooner than ttl from now, which 0 makes the

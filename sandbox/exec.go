@@ -15,6 +15,7 @@ var (
 	_ Driver     = (*Runtime)(nil)
 	_ FileSystem = (*Runtime)(nil)
 	_ TreeLister = (*Runtime)(nil)
+	_ Stager     = (*Runtime)(nil)
 	_ Dialer     = (*Runtime)(nil)
 	_ PortLister = (*Runtime)(nil)
 	_ Pauser     = (*Runtime)(nil)

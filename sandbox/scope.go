@@ -83,6 +83,7 @@ var (
 	_ Dialer     = (*Scope)(nil)
 	_ PortLister = (*Scope)(nil)
 	_ Pauser     = (*Scope)(nil)
+	_ Stager     = (*Scope)(nil)
 	_ Renewer    = (*Scope)(nil)
 	_ Purger     = (*Scope)(nil)
 )
@@ -157,6 +158,14 @@ func (s *Scope) Renew(ctx context.Context, id string, ttl time.Duration) (time.T
 		return time.Time{}, err
 	}
 	return s.runtime.Renew(ctx, id, ttl)
+}
+
+// Stage implements Stager.
+func (s *Scope) Stage(ctx context.Context, id string) (Stage, error) {
+	if err := s.check("stage", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Stage(ctx, id)
 }
 
 // Stat implements FileSystem.
