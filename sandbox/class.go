@@ -22,7 +22,8 @@ type Class struct {
 	Workdir string
 	// NeedsProject refuses leases that name no project.
 	NeedsProject bool
-	// Screen says that its images have a graphical desktop.
+	// Screen says that its images have a graphical desktop: a lease on one
+	// that lacks it is refused.
 	Screen bool
 	// Image is for leases that name none; "" is HostImage.
 	Image string

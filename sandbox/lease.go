@@ -297,6 +297,9 @@ func (s *instance) create(ctx context.Context, env []string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkScreen(s.class(), s.row.Image, image); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	s.row.Env = environment(image, env)
 	// The lease begins now, however long it took to fetch the image.
