@@ -30,7 +30,7 @@ const (
 	defaultTreeDepth   = 100
 )
 
-func (o TreeOptions) complete() (TreeOptions, error) {
+func completeTree(o TreeOptions) (TreeOptions, error) {
 	if o.Entries < 0 || o.Depth < 0 {
 		return o, invalid("a negative limit of a tree")
 	}
@@ -97,7 +97,7 @@ func (t *Tree) Find(path string) *TreeEntry {
 //
 // A Driver that is no TreeLister is asked for one directory after the other.
 func (s *Sandbox) Tree(ctx context.Context, o TreeOptions) (*Tree, error) {
-	o, err := o.complete()
+	o, err := completeTree(o)
 	if err != nil {
 		return nil, &fs.PathError{Op: "readdir", Path: o.Dir, Err: err}
 	}
@@ -128,7 +128,7 @@ type Tracker interface {
 // Where the Driver is no TreeLister it compares the sizes and times of all
 // files.
 func (s *Sandbox) Track(ctx context.Context, o TreeOptions) (Tracker, error) {
-	o, err := o.complete()
+	o, err := completeTree(o)
 	if err != nil {
 		return nil, &fs.PathError{Op: "track", Path: o.Dir, Err: err}
 	}

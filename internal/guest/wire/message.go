@@ -132,8 +132,8 @@ func (r *Request) Append(b []byte) []byte {
 	if r.Bounds != (Bounds{}) {
 		b = putBytes(b, tagBounds, r.Bounds.append(nil))
 	}
-	if r.Op == OpTree {
-		b = putBytes(b, tagTree, r.Tree.append(nil))
+	if t := r.Tree.append(nil); len(t) > 0 {
+		b = putBytes(b, tagTree, t)
 	}
 	return b
 }
