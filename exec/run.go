@@ -77,18 +77,7 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	}
 	defer done()
 	r.session, r.result.Session = s, s.ID()
-	rec := &record{}
-	var ahead sync.WaitGroup
-	ahead.Go(func() {
-		if known, err := readRecord(s.files(ctx)); err == nil {
-			rec = known
-		}
-	})
-	err = r.carry(ctx)
-	if err == nil {
-		err = r.write(ctx)
-	}
-	ahead.Wait()
+	rec, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,6 +101,24 @@ func (r *run) inSession(ctx context.Context, id string) error {
 		return nil
 	}
 	return r.report(ctx, rec, changes)
+}
+
+// prepare puts inputs and program into the session, and meanwhile reads what is
+// known of its files.
+func (r *run) prepare(ctx context.Context) (*record, error) {
+	rec := &record{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if known, err := readRecord(r.session.files(ctx)); err == nil {
+			rec = known
+		}
+	})
+	err := r.carry(ctx)
+	if err == nil {
+		err = r.write(ctx)
+	}
+	reading.Wait()
+	return rec, err
 }
 
 // write puts the program where it is to be.
