@@ -58,8 +58,12 @@ func span(fees *Fees, e *sandbox.Event) Span {
 }
 
 // endOf is when the engine's time ended: a sandbox whose lease ran out while
-// nobody served had no engine from then on, whenever that is noticed.
+// nobody served had no engine from then on, whenever that is noticed. When a
+// machine went down nobody knows: what has been charged until then is all.
 func endOf(e *sandbox.Event) time.Time {
+	if e.Reason == sandbox.ReasonReboot {
+		return time.Time{}
+	}
 	if expires := e.Info.Expires; !expires.IsZero() && expires.Before(e.Time) {
 		return expires
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -80,6 +81,19 @@ func (s *Store) Settle(ctx context.Context, id string, generation uint64, at tim
 		_, err := tx.ExecContext(ctx, "UPDATE spans SET closed = 1 WHERE sandbox = ? AND generation < ? AND closed = 0", id, int64(generation))
 		return err
 	})
+}
+
+// Keep closes the open spans of sandboxes that are not among those that run,
+// without charging for more: of what became of them nobody will tell, as when
+// their folder was removed. It is for a server's start, when it is known what
+// runs and nothing is leased yet.
+func (s *Store) Keep(ctx context.Context, running []string) error {
+	ids, err := json.Marshal(running)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, "UPDATE spans SET closed = 1 WHERE closed = 0 AND sandbox NOT IN (SELECT value FROM json_each(?))", string(ids))
+	return err
 }
 
 // Advance implements server.Ledger.

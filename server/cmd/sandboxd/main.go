@@ -3,6 +3,7 @@
 //	sandboxd [--listen ADDRESS] [--root FOLDER] …
 //	sandboxd keys create|list|revoke …
 //	sandboxd ledger credit|balance|usage …
+//	sandboxd images build|pull|import|list …
 //
 // It is one static binary with the engine in it, and must be root. Its first
 // start prints a key, which is kept nowhere but as a hash. Sandboxes survive
@@ -26,6 +27,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
 	defer stop()
 	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
+	if code, ok := errors.AsType[exitCode](err); ok {
+		os.Exit(int(code))
+	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
@@ -54,6 +58,8 @@ func run(ctx context.Context, env *environment) error {
 			return keys(ctx, env, env.args[1:])
 		case "ledger":
 			return ledger(ctx, env, env.args[1:])
+		case "images":
+			return images(ctx, env, env.args[1:])
 		}
 	}
 	return serve(ctx, env)

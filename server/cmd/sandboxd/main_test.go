@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func command(t *testing.T, root string, env []string, arg ...string) *osexec.Cmd {
+func daemonCommand(t *testing.T, root string, env []string, arg ...string) *osexec.Cmd {
 	t.Helper()
 	if engine.Embedded() != nil {
 		runtimetest.Lacks(t, "this test binary does not carry the engine: ", engine.Embedded())
@@ -58,7 +58,7 @@ func command(t *testing.T, root string, env []string, arg ...string) *osexec.Cmd
 // output runs a command of the program's and returns what it prints.
 func output(t *testing.T, root string, env []string, arg ...string) (string, error) {
 	t.Helper()
-	cmd := command(t, root, env, arg...)
+	cmd := daemonCommand(t, root, env, arg...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -78,7 +78,7 @@ type process struct {
 
 func startDaemon(t *testing.T, root string, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: command(t, root, env), err: make(chan error, 1)}
+	p := &process{cmd: daemonCommand(t, root, env), err: make(chan error, 1)}
 	p.cmd.Stderr = t.Output()
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

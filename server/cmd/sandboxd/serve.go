@@ -12,6 +12,7 @@ import (
 
 	"github.com/hanzoai/sandbox/exec"
 	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/sandbox/image"
 	"github.com/hanzoai/sandbox/server"
 	"github.com/hanzoai/sandbox/server/store"
 )
@@ -49,7 +50,7 @@ func serve(ctx context.Context, env *environment) (err error) {
 	if err := d.firstKey(ctx, env); err != nil {
 		return err
 	}
-	if err := d.open(); err != nil {
+	if err := d.open(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.stdout, "listening on http://%s\n", listener.Addr())
@@ -75,27 +76,58 @@ func (d *daemon) firstKey(ctx context.Context, env *environment) error {
 	return nil
 }
 
-func (d *daemon) open() (err error) {
+func (d *daemon) open(ctx context.Context) (err error) {
 	s := d.settings
+	images, err := image.Open(s.imageConfig())
+	if err != nil {
+		return err
+	}
 	d.runtime, err = sandbox.New(sandbox.Config{
 		Root: filepath.Join(s.root, "runtime"), Runsc: s.runsc, MaxLife: s.maxLife, Idle: s.idle,
-		Events: server.Meter(d.store, s.fees, d.log), Logger: d.log,
+		Images: images, Classes: s.classes(), Events: server.Meter(d.store, s.fees, d.log), Logger: d.log,
 	})
 	if err != nil {
 		return err
 	}
+	if err := d.serveRuntime(ctx); err != nil {
+		return errors.Join(err, d.runtime.Detach())
+	}
+	return nil
+}
+
+// settle has the ledger know what runs, after a life of which it was not told
+// all, or a root that was removed.
+func (d *daemon) settle(ctx context.Context) error {
+	running := []string{}
+	for info, err := range d.runtime.List(ctx) {
+		if err != nil {
+			return err
+		}
+		if info.Status == sandbox.StatusRunning {
+			running = append(running, info.ID)
+		}
+	}
+	return d.store.Keep(ctx, running)
+}
+
+func (d *daemon) serveRuntime(ctx context.Context) error {
+	if err := d.settle(ctx); err != nil {
+		return err
+	}
+	s := d.settings
 	d.ready = &readiness{runtime: d.runtime}
 	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
 	if err != nil {
-		return errors.Join(err, d.runtime.Detach())
+		return err
 	}
+	sandboxes := server.Runtime(d.runtime)
 	handler, err := server.New(server.Config{
-		Sandboxes: server.Runtime(d.runtime), Interpreter: server.Interpret(interpreter, server.Runtime(d.runtime)), Keys: d.store, OIDC: s.oidc,
+		Sandboxes: sandboxes, Interpreter: server.Interpret(interpreter, server.Gated(d.store, s.fees, sandboxes)), Keys: d.store, OIDC: s.oidc,
 		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
 	})
 	if err != nil {
-		return errors.Join(err, d.runtime.Detach())
+		return err
 	}
 	d.http = &http.Server{
 		Handler:           handler,
