@@ -139,16 +139,13 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 	return nil
 }
 
-// advanceEvery is how often the time of sandboxes that run is charged.
-const advanceEvery = time.Minute
-
 // run serves until ctx ends, then lets requests end, then lets go of the
 // sandboxes, which live on.
 func (d *daemon) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() { served <- d.http.Serve(listener) }()
 	go d.ready.check(ctx) //nolint:errcheck // whoever asks is told
-	tick := time.NewTicker(advanceEvery)
+	tick := time.NewTicker(d.settings.charge)
 	defer tick.Stop()
 	for {
 		select {
