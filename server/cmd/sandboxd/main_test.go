@@ -226,7 +226,7 @@ func TestSeededKey(t *testing.T) {
 func TestRefusedToStart(t *testing.T) {
 	for _, env := range []string{
 		"CODE_EXEC_FEE_CENTS=free", "CODE_EXEC_FEE_CENTS_RUN=-1", "CODE_EXEC_FEE_CENTS=1.5", "SANDBOX_FEE_CENTS_DEV=x", "SANDBOX_HOUR_CENTS=9999999999999",
-		"SANDBOXD_BILLING=sometimes", "SANDBOXD_RUNS=many", "SANDBOXD_KEY=short", "SANDBOX_EXEC_TIMEOUT_SEC=soon", "SANDBOXD_LISTEN=nowhere",
+		"SANDBOXD_BILLING=sometimes", "SANDBOXD_RUNS=many", "SANDBOXD_IMAGES=nosuch=x", "SANDBOXD_CHARGE=0s", "SANDBOXD_KEY=short", "SANDBOX_EXEC_TIMEOUT_SEC=soon", "SANDBOXD_LISTEN=nowhere",
 	} {
 		if out, err := output(t, t.TempDir(), []string{env}); err == nil {
 			t.Errorf("%s was taken: %s", env, out)
