@@ -65,6 +65,35 @@ func TestPrepaid(t *testing.T) {
 	is.Equal(cents(t, l, "default"), int64(2))
 }
 
+// TestLeasesArePrepaid asks for what the balance does not cover by every door
+// that leases: nothing is leased.
+func TestLeasesArePrepaid(t *testing.T) {
+	is := is.New(t)
+	l, m := ledger(t), newMemory(t)
+	fees := server.Fees{Lease: map[string]int64{"exec": 10}, Prepaid: true}
+	d := newDesk(t, server.Config{Sandboxes: m.For, Interpreter: shell{m, server.Gated(l, fees, m.For)}})
+	poor := *d
+	poor.url = start(t, server.Config{
+		Sandboxes: m.For, Keys: d.keys, Ledger: l, Fees: fees, Interpreter: shell{m, server.Gated(l, fees, m.For)},
+	}).URL
+	var parked struct{ ID string }
+	d.post("/v1/sandbox/lease", `{"disk":true}`, &parked)
+	is.Equal(d.send(t.Context(), "POST", "/v1/sandbox/"+parked.ID+"/pause", "").StatusCode, 200)
+	live := len(m.leased)
+	form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n"
+	for path, body := range map[string]string{
+		"/v1/sandbox": `{}`, "/v1/sandbox/lease": `{}`, "/v1/sandbox/" + parked.ID + "/resume": ``, "/v1/exec": hello, "/v1/exec/exec": hello,
+	} {
+		is.Equal(poor.send(t.Context(), "POST", path, body).StatusCode, 402)
+	}
+	is.Equal(poor.sendAs(t.Context(), "/v1/upload", form, "multipart/form-data; boundary=b").StatusCode, 402)
+	is.Equal(len(m.leased), live)
+	same := object("lang", "bash", "code", "echo hi", "session_id", d.id)
+	is.Equal(poor.send(t.Context(), "POST", "/v1/exec", same).StatusCode, 200) // what runs already costs no lease
+	is.NoErr(l.Credit(t.Context(), "x", "acme", 10))
+	is.Equal(poor.send(t.Context(), "POST", "/v1/exec", hello).StatusCode, 200)
+}
+
 // TestMeter tells the events of a life, each twice, as after a crash.
 func TestMeter(t *testing.T) {
 	is := is.New(t)

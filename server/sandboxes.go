@@ -121,7 +121,7 @@ func gone(err error) bool {
 // leaseError tells what is wrong with the request from what is wrong here.
 func (s *server) leaseError(err error) error {
 	if errors.Is(err, sandbox.ErrNotFound) { // of an image
-		return problem.New("invalid", "image: there is none of that name")
+		return problem.New(problem.ImageNotFound, "image: there is none of that name")
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
