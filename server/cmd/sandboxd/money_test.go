@@ -178,10 +178,7 @@ func TestKilledServersMoney(t *testing.T) {
 	}
 	close(over)
 	workers.Wait() // what was asked for has been answered
-	for info, err := range b.remote(t).List(t.Context()) {
-		is.NoErr(err)
-		is.NoErr(sandbox.Handle(b.remote(t), info.ID).End(t.Context()))
-	}
+	endAll(t, p, moneyKey)
 	is.NoErr(p.stop(t))
 	t.Logf("%d leases, %d pauses and %d of %d runs were answered", b.leases, b.pause, b.runs, b.asked)
 	is.True(b.leases > 0 && b.pause > 0)
