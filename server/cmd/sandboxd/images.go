@@ -14,10 +14,10 @@ import (
 // imagesDir is where a server's images are.
 func imagesDir(root string) string { return filepath.Join(root, "images") }
 
-// An exitCode is the end of a command that has said itself what was wrong.
-type exitCode int
+// An exitError is the end of a command that has said itself what was wrong.
+type exitError int
 
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // images is the command of the image store, on the server's own. It works
 // beside a server.
@@ -33,7 +33,7 @@ func images(ctx context.Context, env *environment, args []string) error {
 	}
 	c := &command.Command{Name: "sandboxd images", Dir: *dir, Stdout: env.stdout, Stderr: env.stderr}
 	if code := c.Run(ctx, flags.Args()); code != 0 {
-		return exitCode(code)
+		return exitError(code)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
 	defer stop()
 	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[exitError](err); ok {
 		os.Exit(int(code))
 	}
 	switch {
