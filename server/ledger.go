@@ -24,8 +24,9 @@ type Ledger interface {
 	// Settle charges for the open spans of a sandbox that are older than
 	// generation, up to at, and closes them. A span that is closed stays.
 	Settle(ctx context.Context, id string, generation uint64, at time.Time) error
-	// Advance charges for all open spans up to at, and leaves them open.
-	Advance(ctx context.Context, at time.Time) error
+	// Advance charges for the open spans of these sandboxes up to at, and
+	// leaves them open.
+	Advance(ctx context.Context, running []string, at time.Time) error
 }
 
 // Cent is a cent, in the Ledger's unit.

@@ -5,6 +5,14 @@
 //	sandboxd ledger credit|balance|usage …
 //	sandboxd images build|pull|import|list …
 //
+// Each flag has an environment variable of its name, as SANDBOXD_LISTEN. These
+// have no flag:
+//
+//	CODE_EXEC_API_KEY          the service key, for /v1/exec and its files alone
+//	CODE_EXEC_FEE_CENTS[_RUN]  what a run of the code interpreter costs; 1 cent
+//	SANDBOX_FEE_CENTS[_CLASS]  what a lease costs; nothing
+//	SANDBOX_HOUR_CENTS[_CLASS] what an hour of an engine costs, by the second; nothing
+//
 // It is one static binary with the engine in it, and must be root. Its first
 // start prints a key, which is kept nowhere but as a hash. Sandboxes survive
 // its end; the next start takes them over.

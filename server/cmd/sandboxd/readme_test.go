@@ -31,7 +31,7 @@ func TestReadmeLines(t *testing.T) {
 
 	const key = "sk-a-key-of-the-readme"
 	p := startDaemon(t, t.TempDir(), "SANDBOXD_KEY="+key)
-	cmd := osexec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", strings.Replace(lines, "http://127.0.0.1:8080", p.url, 1))
+	cmd := osexec.CommandContext(t.Context(), "bash", "-eu", "-c", strings.Replace(lines, "http://127.0.0.1:8080", p.url, 1))
 	cmd.Dir = "../../.."
 	cmd.Env = append(os.Environ(), "KEY="+key)
 	out, err := cmd.CombinedOutput()

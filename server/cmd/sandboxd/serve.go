@@ -82,32 +82,52 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	meter := server.NewMeter(d.store, s.fees, d.log)
 	d.runtime, err = sandbox.New(sandbox.Config{
 		Root: filepath.Join(s.root, "runtime"), Runsc: s.runsc, MaxLife: s.maxLife, Idle: s.idle,
-		Images: images, Classes: s.classes(), Events: server.Meter(d.store, s.fees, d.log), Logger: d.log,
+		Images: images, Classes: s.classes(), Events: meter.Event, Logger: d.log,
 	})
 	if err != nil {
 		return err
 	}
+	meter.Opened()
 	if err := d.serveRuntime(ctx); err != nil {
 		return errors.Join(err, d.runtime.Detach())
 	}
 	return nil
 }
 
+// running lists the sandboxes that have an engine.
+func (d *daemon) running(ctx context.Context) (ids []string, err error) {
+	for info, err := range d.runtime.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if info.Status == sandbox.StatusRunning {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids, nil
+}
+
 // settle has the ledger know what runs, after a life of which it was not told
 // all, or a root that was removed.
 func (d *daemon) settle(ctx context.Context) error {
-	running := []string{}
-	for info, err := range d.runtime.List(ctx) {
-		if err != nil {
-			return err
-		}
-		if info.Status == sandbox.StatusRunning {
-			running = append(running, info.ID)
-		}
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
 	}
 	return d.store.Keep(ctx, running)
+}
+
+// charge has what runs be charged for until now. What does not run any more is
+// charged by its event, and never by mistake.
+func (d *daemon) charge(ctx context.Context, now time.Time) error {
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	return d.store.Advance(ctx, running, now)
 }
 
 func (d *daemon) serveRuntime(ctx context.Context) error {
@@ -150,7 +170,7 @@ func (d *daemon) run(ctx context.Context, listener net.Listener) error {
 	for {
 		select {
 		case now := <-tick.C:
-			if err := d.store.Advance(ctx, now); err != nil && ctx.Err() == nil {
+			if err := d.charge(ctx, now); err != nil && ctx.Err() == nil {
 				d.log.Error("running sandboxes were not charged", "error", err)
 			}
 		case err := <-served:
