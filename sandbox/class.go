@@ -61,6 +61,10 @@ var builtinClasses = []Class{
 	{Name: ClassDesktop, TTL: 4 * time.Hour, Workdir: "/work", NeedsProject: true, Screen: true},
 }
 
+// Classes returns the built-in classes, to be changed and put into
+// Config.Classes.
+func Classes() []Class { return slices.Clone(builtinClasses) }
+
 const (
 	defaultCPUs   = 2
 	defaultMemory = 4 << 30

@@ -17,6 +17,7 @@ func New(cfg Config) (http.Handler, error) {
 	s := &server{
 		cfg: cfg, log: cfg.Logger,
 		admission: newAdmission(&cfg),
+		gate:      &gate{cfg.Ledger, cfg.Fees},
 		rates:     newRates(cfg.Limits),
 		slots:     newSlots(cfg.Limits),
 		runs:      newRuns(),
@@ -32,6 +33,7 @@ type server struct {
 	cfg       Config
 	log       *slog.Logger
 	admission *admission
+	gate      *gate
 	rates     *rates
 	slots     *slots
 	runs      *runs
