@@ -90,6 +90,16 @@ func (s *Store) workspace() (*workspace, error) {
 	return &workspace{dir, held}, nil
 }
 
+// Temp makes a folder on the store's file system, for what is to become an
+// image. GC removes it should this process die before it calls remove.
+func (s *Store) Temp() (dir string, remove func() error, err error) {
+	w, err := s.workspace()
+	if err != nil {
+		return "", nil, err
+	}
+	return w.dir, w.remove, nil
+}
+
 func (w *workspace) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *workspace) remove() error {

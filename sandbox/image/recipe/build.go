@@ -137,13 +137,13 @@ func (b *build) run(ctx context.Context, dir string) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	ownMounts(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	built, err := b.layout(dir, out)
 	_, _ = io.Copy(io.Discard, out) // so that it ends; its fate says the rest
 	if failed := cmd.Wait(); failed != nil {
+		killGroup(cmd) // of one that was interrupted something may be left
 		err = fmt.Errorf("mmdebstrap: %w: %s", failed, said)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -190,9 +190,7 @@ func (b *build) command(ctx context.Context) (*osexec.Cmd, error) {
 		"SOURCE_DATE_EPOCH="+strconv.FormatInt(b.updated.Unix(), 10),
 		"LC_ALL=C.UTF-8",
 	)
-	// It tidies up when it is interrupted, and would leave mounts when killed.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
+	group(cmd)
 	return cmd, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -75,23 +74,4 @@ func clear(dir string) error {
 		}
 	}
 	return os.RemoveAll(dir)
-}
-
-// ownMounts has a program that root runs mount things where nobody else sees
-// them, so that they are gone with it. In a container that does not let it, the
-// program has to see to that by itself.
-func ownMounts(cmd *osexec.Cmd) {
-	if may(unix.CAP_SYS_ADMIN) {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	}
-}
-
-// may reports whether this process has a capability.
-func may(capability uint) bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false
-	}
-	return data[capability/32].Effective&(1<<(capability%32)) != 0
 }
