@@ -3,6 +3,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -42,7 +43,9 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	for _, dir := range []string{"", blobsDir, layersDir, imagesDir, namesDir, usesDir, locksDir, tmpDir} {
-		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+		if err := os.MkdirAll(s.path(dir), 0o700); errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("image store: %w: it takes root, or a folder of this user's", err)
+		} else if err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,9 @@ func (r *Recipe) checkPrograms() error {
 	if len(r.NPM) > 0 {
 		need["npm"] = "npm"
 	}
+	if os.Geteuid() != 0 {
+		need["newuidmap"] = "uidmap"
+	}
 	var missing []string
 	for program, pkg := range need {
 		if _, err := osexec.LookPath(program); err != nil {
@@ -91,7 +95,8 @@ func (r *Recipe) checkPrograms() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("recipe %s needs programs that are not here: apt-get install %s", r.Name, strings.Join(missing, " "))
+		slices.Sort(missing)
+		return fmt.Errorf("recipe %s needs programs that are not here: apt-get install %s", r.Name, strings.Join(slices.Compact(missing), " "))
 	}
 	if _, err := osexec.LookPath("go"); err != nil && r.Go != "" {
 		return fmt.Errorf("recipe %s needs the go command, to fetch a toolchain by", r.Name)
