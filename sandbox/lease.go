@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -319,10 +320,17 @@ func (s *instance) findImage(ctx context.Context, digest string) (*Image, error)
 	if err != nil {
 		return nil, err
 	}
+	// The engine mounts below it, and refuses a way that has links.
+	root, err := filepath.EvalSymlinks(image.Root)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	s.row.Digest = image.Digest
 	s.mu.Unlock()
-	return image, nil
+	found := *image
+	found.Root = root
+	return &found, nil
 }
 
 // environment is what every command of a sandbox starts with.
