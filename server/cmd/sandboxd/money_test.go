@@ -243,7 +243,7 @@ func (b *business) bounds(spans []span, known []time.Time) (least, most float64)
 		}
 		for _, at := range known {
 			if !at.Before(s.from) && !at.After(s.to.Add(glance)) {
-				least += max(0, (end.Sub(s.from) - slack).Seconds()-1)
+				least += max(0, (end.Sub(s.from)-slack).Seconds()-1)
 				break
 			}
 		}
