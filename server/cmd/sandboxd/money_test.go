@@ -37,7 +37,8 @@ type business struct {
 	asked, runs   int                    // runs that were asked for, and were answered
 	leases, pause int
 
-	down []span // when nobody served
+	down   []span        // when nobody served
+	leased chan struct{} // has one after a lease
 }
 
 func (b *business) remote(t *testing.T) *client.Remote {
@@ -56,7 +57,7 @@ func (b *business) runsNow(id string) {
 
 // live leases a sandbox, uses it, and mostly ends it. Any call can fail, as
 // the server may be gone; the sandbox is then whatever it is.
-func (b *business) live(t *testing.T) {
+func (b *business) live(t *testing.T, pauses bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	sb, err := b.remote(t).Lease(ctx, sandbox.Spec{Disk: true, TTL: time.Hour})
@@ -65,6 +66,13 @@ func (b *business) live(t *testing.T) {
 	}
 	b.runsNow(sb.ID())
 	b.count(&b.leases)
+	select {
+	case b.leased <- struct{}{}:
+	default:
+	}
+	if pauses && sb.Pause(ctx) == nil {
+		b.count(&b.pause)
+	}
 	for range 1 + rand.IntN(4) {
 		sb = sandbox.Handle(b.remote(t), sb.ID()) // at the server that there is by now
 		switch rand.IntN(3) {
@@ -125,14 +133,17 @@ func (b *business) run(t *testing.T, session string) string {
 // server that is not there refuses faster than it starts.
 func (b *business) work(t *testing.T, over <-chan struct{}, alsoRuns bool) {
 	session := ""
-	for {
+	for last := false; ; {
 		if alsoRuns {
 			session = b.run(t, session)
 		}
-		b.live(t)
+		b.live(t, !alsoRuns)
+		if last {
+			return
+		}
 		select {
 		case <-over:
-			return
+			last = true // once more, with a server that stays
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -161,15 +172,19 @@ func TestKilledServersMoney(t *testing.T) {
 	watch := watchEngines(t, root)
 	p := moneyDaemon(t, root)
 	over := make(chan struct{})
-	b := &business{seen: map[string][]time.Time{}}
+	b := &business{seen: map[string][]time.Time{}, leased: make(chan struct{}, 1)}
 	b.url.Store(&p.url)
 	var workers sync.WaitGroup
 	for i := range 3 {
 		workers.Go(func() { b.work(t, over, i == 0) })
 	}
 	for range kills() {
+		select { // something is going on
+		case <-b.leased:
+		case <-time.After(30 * time.Second):
+		}
 		select { // the moment of death is anybody's guess
-		case <-time.After(time.Second + rand.N(3*time.Second)):
+		case <-time.After(rand.N(3 * time.Second)):
 		case err := <-p.err:
 			t.Fatal("the server ended by itself: ", err)
 		}
