@@ -135,7 +135,7 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 		return err
 	}
 	s := d.settings
-	d.ready = &readiness{runtime: d.runtime}
+	d.ready = newReadiness(d.runtime)
 	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
 	if err != nil {
 		return err
@@ -174,6 +174,7 @@ func (d *daemon) run(ctx context.Context, listener net.Listener) error {
 				d.log.Error("running sandboxes were not charged", "error", err)
 			}
 		case err := <-served:
+			d.ready.end()
 			return errors.Join(err, d.runtime.Detach())
 		case <-ctx.Done():
 			return d.shutdown(context.WithoutCancel(ctx))
