@@ -42,17 +42,18 @@ func (r *run) carry(ctx context.Context) error {
 		if in.err != nil {
 			continue
 		}
-		in.err = r.carryOne(ctx, in, &target)
-		if isSession(in.err) && !isSource(in.err) {
-			return in.err // it is about the session to run in
+		err := r.carryOne(ctx, in, &target)
+		if isSession(err) && !isSource(err) {
+			return err // it is about the session to run in, and there may be another
 		}
+		in.err = err
 	}
 	r.inputs = slices.DeleteFunc(r.inputs, func(in *input) bool {
 		if in.err == nil {
 			return false
 		}
 		r.result.Missing = append(r.result.Missing, in.name)
-		r.stderr.note("input %s is missing: %s", quote(in.name), reason(in.err))
+		r.stderr.note(ctx, "input %s is missing: %s", quote(in.name), reason(in.err))
 		return true
 	})
 	return nil
