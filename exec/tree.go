@@ -21,6 +21,7 @@ type Why string
 const (
 	WhyFiles      Why = "files"      // more than Limits.Files
 	WhyFileSize   Why = "size"       // larger than Limits.FileSize
+	WhyTotal      Why = "total"      // after files of Limits.Total
 	WhyDepth      Why = "depth"      // a folder deeper than Limits.Depth
 	WhyPath       Why = "path"       // a path longer than Limits.Path
 	WhyName       Why = "name"       // a path that is not UTF-8
