@@ -21,7 +21,7 @@ var (
 
 // Config says how an Interpreter works. Its zero value is usable.
 type Config struct {
-	// Spec is what is leased for a session. Its ID means nothing.
+	// Spec is what is leased for a session. Its ID and Parked mean nothing.
 	Spec sandbox.Spec
 
 	// Languages are added to the built-in ones, or replace those of the same
@@ -104,7 +104,7 @@ func (c *Config) complete() error {
 			return invalid("a negative limit")
 		}
 	}
-	c.Spec.ID = ""
+	c.Spec.ID, c.Spec.Parked = "", false
 	orDefault(&c.Timeout, defaultTimeout)
 	orDefault(&c.MaxOutput, defaultMaxOutput)
 	orDefault(&l.Files, 50)

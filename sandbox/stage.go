@@ -24,6 +24,8 @@ import (
 // then, and afterwards, is there.
 type Stage interface {
 	fs.StatFS
+	// Tree is Sandbox.Tree.
+	Tree(ctx context.Context, o TreeOptions) (*Tree, error)
 	// WriteFile is Sandbox.WriteFile.
 	WriteFile(ctx context.Context, name string, src io.Reader, perm fs.FileMode) error
 	Close() error
@@ -190,7 +192,21 @@ func (st *stage) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, st.named("open", name, err)
 	}
-	return &stagedFile{f}, nil
+	return &stagedFile{f, st, rel}, nil
+}
+
+func (st *stage) Tree(ctx context.Context, o TreeOptions) (*Tree, error) {
+	o, err := completeTree(o)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readdir", Path: o.Dir, Err: err}
+	}
+	if o.Dir, err = st.rel("readdir", o.Dir); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return walkTree(st, o)
 }
 
 func (st *stage) Stat(name string) (fs.FileInfo, error) {
@@ -293,7 +309,11 @@ func (r *boundReader) Read(p []byte) (int, error) {
 }
 
 // A stagedFile tells when it changed, as files inside do.
-type stagedFile struct{ *os.File }
+type stagedFile struct {
+	*os.File
+	stage *stage
+	rel   string
+}
 
 func (f *stagedFile) Stat() (fs.FileInfo, error) {
 	info, err := f.File.Stat()
@@ -302,6 +322,24 @@ func (f *stagedFile) Stat() (fs.FileInfo, error) {
 	}
 	return stagedInfo{info}, nil
 }
+
+// ReadDir has the entries looked at by way of the Stage: a program may have come
+// meanwhile, and put a link in the place of the folder.
+func (f *stagedFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	list, err := f.File.ReadDir(n)
+	for i, e := range list {
+		list[i] = &stagedEntry{e, f.stage, path.Join(f.rel, e.Name())}
+	}
+	return list, err
+}
+
+type stagedEntry struct {
+	fs.DirEntry
+	stage *stage
+	rel   string
+}
+
+func (e *stagedEntry) Info() (fs.FileInfo, error) { return e.stage.Stat(e.rel) }
 
 type stagedInfo struct{ fs.FileInfo }
 
