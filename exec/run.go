@@ -15,7 +15,8 @@ import (
 // error is a call that failed, with sandbox.ErrInvalid if the Snippet cannot
 // be right, ErrLanguage or ErrToolchain if its language is not to be had. When
 // ctx ends, the program is killed, and the Result beside the error has what it
-// had printed by then.
+// had printed by then. There is a Result as soon as there is a session, which
+// may be a fresh one, to be used or ended by the caller.
 //
 // Run does not end the session, nor does anything else in this package.
 func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
@@ -40,7 +41,7 @@ func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
 	if !r.started && isGone(err) { // it ended while this one waited, or is about to
 		err = r.inSession(ctx, "")
 	}
-	if !r.started && err != nil {
+	if r.session == nil && err != nil {
 		return nil, err
 	}
 	r.result.Stdout, r.result.Stderr = r.stdout.String(), r.stderr.String()
