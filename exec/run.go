@@ -193,12 +193,17 @@ const explainTimeout = time.Second
 // explain says on standard error what ended the program, if it did not end by
 // itself.
 func (r *run) explain(ctx context.Context) {
+	callOver := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
 	defer cancel()
 	switch st := r.result.ExitStatus; st.Cause {
 	case sandbox.CauseSignal:
 		r.stderr.note(ctx, "ended by signal %d, %v", int(st.Signal), st.Signal)
 	case sandbox.CauseTimeout:
+		if callOver { // which had less time than the program
+			r.stderr.note(ctx, "stopped: the call ran out of time")
+			return
+		}
 		r.stderr.note(ctx, "stopped after %v: it ran out of time", r.timeout())
 	case sandbox.CauseMemory:
 		r.stderr.note(ctx, "stopped: the session ran out of memory")

@@ -63,6 +63,10 @@ func (r *Runtime) leaseParked(spec *Spec, s *instance) error {
 	return nil
 }
 
+// stagedFactor is how many times Class.Ceiling an organisation may have
+// sandboxes that nobody has come for yet: they cost disk, and no more.
+const stagedFactor = 16
+
 // enlist puts a sandbox on the list that is to have no engine for now.
 func (r *Runtime) enlist(s *instance) error {
 	r.mu.Lock()
@@ -70,8 +74,24 @@ func (r *Runtime) enlist(s *instance) error {
 	if r.closed {
 		return ErrClosed
 	}
+	c, org, waiting := r.classes[s.row.Class], s.owner.Org, 0
+	for _, other := range r.sandboxes {
+		if other.owner.Org == org && other.waits(c.Name) {
+			waiting++
+		}
+	}
+	if most := stagedFactor * c.Ceiling; most > 0 && org != "" && waiting >= most {
+		return &CeilingError{Org: org, Class: c.Name, Live: waiting, Ceiling: most}
+	}
 	r.sandboxes[s.id] = s
 	return nil
+}
+
+// waits reports whether the sandbox is of a class, and has had no engine yet.
+func (s *instance) waits(class string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.row.Staged && s.row.Class == class
 }
 
 // Stage implements Stager.

@@ -25,6 +25,12 @@ func TestStage(t *testing.T) {
 	is.NoErr(err)
 	_, err = org.Lease(t.Context(), spec)
 	is.NoErr(err) // it is not counted
+	for range 14 {
+		_, err = org.Lease(t.Context(), spec)
+		is.NoErr(err)
+	}
+	_, err = org.Lease(t.Context(), spec)
+	is.True(errors.Is(err, sandbox.ErrCeiling)) // though not without end
 	info, err := sb.Info(t.Context())
 	is.NoErr(err)
 	is.Equal(info.Status, sandbox.StatusParked)
