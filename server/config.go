@@ -49,6 +49,17 @@ type Config struct {
 	Ledger Ledger
 	Fees   Fees
 
+	// Previews is where ports of sandboxes are shown: "https://*.example.com",
+	// under a host of its own each, or "https://example.com", under a path
+	// each of that host, which then serves nothing else. By default it is
+	// "http://*.localhost", at the port that this server is reached at. It
+	// should be no part of a site that has cookies; previews by paths are not
+	// kept from each other, as they are one origin.
+	Previews string
+	// Frames are the sites, such as https://*.example.com, whose pages may
+	// show terminals and screens in a frame; this server's own always may.
+	Frames []string
+
 	// Narrate is offered each run of run_in_sandbox that names a session.
 	Narrate func(ctx context.Context, n Narration) Narrator
 
@@ -116,6 +127,7 @@ func (c *Config) check() error {
 func (c *Config) fill() {
 	c.Limits.fill()
 	c.Brand = cmp.Or(c.Brand, "default")
+	c.Previews = cmp.Or(c.Previews, defaultPreviews)
 	c.OIDC.OrgClaim = cmp.Or(c.OIDC.OrgClaim, "owner")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

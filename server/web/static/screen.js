@@ -1,0 +1,32 @@
+import RFB from "/web/modules/novnc/core/rfb.js";
+import { link, closed } from "/web/static/link.js";
+
+const source = "hanzo-screen";
+const view = document.getElementById("view");
+let rfb;
+
+link(source, (address) => {
+  rfb?.disconnect();
+  // Its own socket, to learn why it closes.
+  const socket = new WebSocket(address, "binary");
+  let why = "";
+  socket.addEventListener("close", (e) => { why = e.reason; });
+  const r = new RFB(view, socket, { shared: true });
+  rfb = r;
+  r.scaleViewport = true;
+  r.resizeSession = false;
+  r.focusOnClick = true;
+  r.background = "transparent";
+  r.addEventListener("connect", () => { document.body.dataset.state = "connected"; r.focus(); });
+  r.addEventListener("desktopname", (e) => { document.title = e.detail.name; });
+  r.addEventListener("clipboard", (e) => navigator.clipboard?.writeText(e.detail.text).catch(() => {}));
+  r.addEventListener("disconnect", () => { if (rfb === r) closed(source, why); });
+});
+
+// What has been copied elsewhere can be pasted on the screen, once the browser
+// allows it to be read.
+addEventListener("focus", async () => {
+  const text = await navigator.clipboard?.readText().catch(() => "");
+  if (text) rfb?.clipboardPasteFrom(text);
+});
+addEventListener("paste", (e) => rfb?.clipboardPasteFrom(e.clipboardData.getData("text")));
