@@ -22,7 +22,9 @@ type Class struct {
 	Workdir string
 	// NeedsProject refuses leases that name no project.
 	NeedsProject bool
-	// Screen says that its images have a graphical desktop.
+	// Screen starts a desktop in each sandbox: an X server that speaks RFB at
+	// localhost:5900 inside, of 1280 by 800, and a window manager. The recipe
+	// "desktop" has the programs for it; an image without them has no screen.
 	Screen bool
 	// Image is for leases that name none; "" is HostImage.
 	Image string

@@ -1,0 +1,48 @@
+# The screen of a sandbox, as its user: an X server that speaks RFB at localhost:5900, a window manager, a panel. It is started
+# once and then looks after itself.
+command -v Xtigervnc >/dev/null || { echo "the image has no Xtigervnc" >&2; exit 1; }
+mkdir /tmp/screen 2>/dev/null || exit 0 # it has been started: by an earlier process of the host's
+mkdir -p -m 0700 "$XDG_RUNTIME_DIR"
+mkdir -p -m 1777 /tmp/.X11-unix
+
+# What is under the right button. Whoever has a menu of their own keeps it.
+menu=$HOME/.config/openbox/menu.xml
+if [ ! -e "$menu" ]; then
+	mkdir -p "${menu%/*}"
+	cat >"$menu" <<-'END'
+		<?xml version="1.0" encoding="UTF-8"?>
+		<openbox_menu xmlns="http://openbox.org/3.4/menu">
+		<menu id="root-menu" label="Sandbox">
+		<item label="Terminal"><action name="Execute"><command>xterm -fa Monospace -fs 11</command></action></item>
+		<item label="Browser"><action name="Execute"><command>chromium</command></action></item>
+		<separator/>
+		<item label="Restart the window manager"><action name="Restart"/></item>
+		</menu>
+		</openbox_menu>
+	END
+fi
+
+# keep runs a program for as long as there is a screen.
+keep() {
+	while xset q >/dev/null 2>&1; do
+		"$@"
+		sleep 1
+	done
+}
+
+# The server says on descriptor 3 that it is ready; the others begin then. They end with it, and all begin again.
+(
+	while :; do
+		rm -f /tmp/.X1-lock /tmp/.X11-unix/X1
+		Xtigervnc :1 -displayfd 3 -rfbport 5900 -localhost -SecurityTypes None -AlwaysShared -desktop Sandbox \
+			-geometry 1280x800 -depth 24 -nolisten tcp 3>&1 >>/tmp/screen/log 2>&1 | {
+			read -r ready || exit
+			exec >>/tmp/screen/log 2>&1
+			xsetroot -solid '#35506b' -cursor_name left_ptr
+			keep tint2 &
+			keep openbox &
+			wait
+		}
+		sleep 1
+	done
+) </dev/null >/dev/null 2>&1 &
