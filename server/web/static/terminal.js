@@ -25,7 +25,10 @@ function query(name) { return new URLSearchParams(location.search).has(name); }
 let socket;
 const send = (data) => { if (socket?.readyState === WebSocket.OPEN) socket.send(data); };
 const bytes = new TextEncoder();
-const size = () => send(JSON.stringify({ resize: { cols: term.cols, rows: term.rows } }));
+const size = () => {
+  document.body.dataset.size = `${term.rows} ${term.cols}`; // for who tests this page
+  send(JSON.stringify({ resize: { cols: term.cols, rows: term.rows } }));
+};
 
 // Keystrokes go as bytes, so that none are taken for a size; long pastes in
 // parts, as a message has its limit.
