@@ -64,6 +64,7 @@ class App(http.server.BaseHTTPRequestHandler):
                 digest.update(chunk)
                 left -= len(chunk)
             return self.answer(digest.hexdigest().encode())
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.echo()
 
     def echo(self):
