@@ -22,6 +22,28 @@ if [ ! -e "$menu" ]; then
 	END
 fi
 
+cat >/tmp/screen/panel <<-'END'
+	rounded = 0
+	background_color = #22303d 100
+	rounded = 3
+	background_color = #3f5870 100
+	panel_items = LTC
+	panel_size = 100% 30
+	panel_background_id = 1
+	launcher_padding = 6 2 6
+	launcher_icon_size = 22
+	launcher_item_app = /usr/share/applications/debian-xterm.desktop
+	launcher_item_app = /usr/share/applications/chromium.desktop
+	taskbar_padding = 4 2 4
+	task_font_color = #ffffff 100
+	task_maximum_size = 240 30
+	task_active_background_id = 2
+	task_padding = 6 2 6
+	time1_format = %H:%M
+	clock_font_color = #ffffff 100
+	clock_padding = 10 0
+END
+
 # keep runs a program for as long as there is a screen.
 keep() {
 	while xset q >/dev/null 2>&1; do
@@ -39,7 +61,7 @@ keep() {
 			read -r ready || exit
 			exec >>/tmp/screen/log 2>&1
 			xsetroot -solid '#35506b' -cursor_name left_ptr
-			keep tint2 &
+			keep tint2 -c /tmp/screen/panel &
 			keep openbox &
 			wait
 		}
