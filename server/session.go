@@ -169,6 +169,7 @@ func (s *session) join() *viewer {
 	defer s.mu.Unlock()
 	v := &viewer{session: s, at: s.end, replay: s.past()}
 	s.viewers[v] = struct{}{}
+	s.term.Watch(true)
 	return v
 }
 
@@ -176,6 +177,7 @@ func (s *session) join() *viewer {
 func (s *session) leave(v *viewer) {
 	s.mu.Lock()
 	delete(s.viewers, v)
+	s.term.Watch(len(s.viewers) > 0)
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	if !s.named {
