@@ -60,7 +60,7 @@ func (d *desk) open(path string, header http.Header) (*websocket.Conn, int) {
 
 // A tty is a terminal's page, without the page.
 type tty struct {
-	t    *testing.T
+	t    testing.TB
 	ws   *websocket.Conn
 	seen []byte
 }

@@ -80,3 +80,21 @@ func TestScreenSurvives(t *testing.T) {
 	greet(t, sb)
 	is.Equal(sh(t, sb, "pgrep Xtigervnc"), pid)
 }
+
+// BenchmarkScreen is how long it takes from asking for a desktop until its
+// screen answers.
+func BenchmarkScreen(b *testing.B) {
+	rt := desktopRuntime(b)
+	for b.Loop() {
+		sb, err := rt.Lease(b.Context(), sandbox.Spec{Class: sandbox.ClassDesktop})
+		if err != nil {
+			b.Fatal(err)
+		}
+		greet(b, sb)
+		b.StopTimer()
+		if err := sb.End(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
