@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -105,6 +107,9 @@ func (l *Limits) fill() {
 	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.Rate)))
 }
 
+// frame is a site as a page's policy names it.
+var frame = regexp.MustCompile(`^https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?$`)
+
 func (c *Config) check() error {
 	if c.Sandboxes == nil {
 		return errors.New("server: Config.Sandboxes is required")
@@ -120,6 +125,11 @@ func (c *Config) check() error {
 	}
 	if err := c.OIDC.check(); err != nil {
 		return err
+	}
+	for _, site := range c.Frames {
+		if !frame.MatchString(site) {
+			return fmt.Errorf("server: Config.Frames: %.80q: want https://example.com, perhaps with *. before the name", site)
+		}
 	}
 	return c.Fees.check()
 }

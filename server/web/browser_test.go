@@ -145,10 +145,14 @@ func keys(text string) step {
 // edit presses a key together with others, and does what they stand for.
 func (v *visit) edit(key string, with chromedp.Modifier, command string) {
 	v.t.Helper()
+	var commands []string
+	if command != "" {
+		commands = append(commands, command)
+	}
 	v.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
 			_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{
-				Type: kind, Key: key, Code: "Key" + strings.ToUpper(key), Modifiers: int64(with), Commands: []string{command},
+				Type: kind, Key: key, Code: "Key" + strings.ToUpper(key), Modifiers: int64(with), Commands: commands,
 				WindowsVirtualKeyCode: int64(strings.ToUpper(key)[0]),
 			})
 			if err != nil {

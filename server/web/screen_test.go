@@ -109,6 +109,16 @@ func TestScreen(t *testing.T) {
 		_ = err // it may not be there yet
 	}
 
+	// Both have one clipboard.
+	v.allow("clipboard-read", "clipboard-write")
+	value[any](v, `navigator.clipboard.writeText("from the browser é")`)
+	v.edit("v", chromedp.ModifierCtrl, "")
+	is.NoErr(sb.Command("sh", "-c", "until [ \"$(xclip -selection clipboard -o)\" = 'from the browser é' ]; do :; done").Run(v.ctx))
+	is.NoErr(sb.Command("sh", "-c", "printf 'from the sandbox é' | xclip -selection clipboard >/dev/null 2>&1").Run(v.ctx))
+	for value[string](v, "navigator.clipboard.readText()") != "from the sandbox é" {
+		is.NoErr(v.ctx.Err())
+	}
+
 	// A page of another size shows all of it.
 	v.do(chromedp.EmulateViewport(640, 400))
 	v.until(`document.querySelector("canvas").getBoundingClientRect().width <= 640`)

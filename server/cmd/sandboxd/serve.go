@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hanzoai/sandbox/exec"
@@ -93,6 +94,7 @@ func (d *daemon) open() (err error) {
 		Sandboxes: server.Runtime(d.runtime), Interpreter: server.Interpret(interpreter, server.Runtime(d.runtime)), Keys: d.store, OIDC: s.oidc,
 		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
+		Previews: s.previews, Frames: strings.FieldsFunc(s.frames, func(r rune) bool { return r == ',' || r == ' ' }),
 	})
 	if err != nil {
 		return errors.Join(err, d.runtime.Detach())

@@ -23,10 +23,13 @@ link(source, (address) => {
   r.addEventListener("disconnect", () => { if (rfb === r) closed(source, why); });
 });
 
-// What has been copied elsewhere can be pasted on the screen, once the browser
-// allows it to be read.
-addEventListener("focus", async () => {
-  const text = await navigator.clipboard?.readText().catch(() => "");
-  if (text) rfb?.clipboardPasteFrom(text);
-});
-addEventListener("paste", (e) => rfb?.clipboardPasteFrom(e.clipboardData.getData("text")));
+// What has been copied elsewhere is there to be pasted: it is fetched when the
+// keys for that are pressed, which then go on to the screen.
+addEventListener("keydown", async (e) => {
+  if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== "v" || !rfb || !navigator.clipboard?.readText) return;
+  e.stopPropagation();
+  e.preventDefault();
+  const text = await navigator.clipboard.readText().catch(() => "");
+  if (text) rfb.clipboardPasteFrom(text);
+  rfb.sendKey(e.key.codePointAt(0), "KeyV");
+}, true);
