@@ -46,8 +46,14 @@ func TestPages(t *testing.T) {
 		get(path, 404)
 	}
 	for _, c := range []server.Config{
-		{Previews: "https://*.x.example/path"}, {Previews: "x.example"}, {Previews: "ftp://*.x.example"}, {Previews: "https://a.*.x.example"}, {Previews: "https://*."},
-		{Frames: []string{"https://x.example; script-src *"}}, {Frames: []string{"*"}}, {Frames: []string{"javascript:"}},
+		{Previews: "https://*.x.example/path"},
+		{Previews: "x.example"},
+		{Previews: "ftp://*.x.example"},
+		{Previews: "https://a.*.x.example"},
+		{Previews: "https://*."},
+		{Frames: []string{"https://x.example; script-src *"}},
+		{Frames: []string{"*"}},
+		{Frames: []string{"javascript:"}},
 	} {
 		c.Sandboxes = newMemory(t).For
 		_, err := server.New(c)

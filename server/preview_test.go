@@ -163,7 +163,7 @@ func (t *told) get(name string) []string {
 func (p *showing) told(resp *http.Response) told {
 	p.t.Helper()
 	var out told
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != 200 {
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != http.StatusOK {
 		p.t.Fatal(resp.Status, err)
 	}
 	return out
@@ -196,7 +196,7 @@ func TestPreview(t *testing.T) {
 	is.Equal(p.get(p.base+"/away?https://elsewhere.example/x?y=%2F", nil).Header.Get("Location"), "https://elsewhere.example/x?y=%2F")
 	is.Equal(p.get(p.base+"/away?/x", nil).Header.Get("Location"), "/x")
 	resp := p.do(http.MethodHead, p.base+"/x", nil, nil)
-	is.True(resp.StatusCode == 200 && resp.ContentLength > 0)
+	is.True(resp.StatusCode == http.StatusOK && resp.ContentLength > 0)
 
 	body := make([]byte, 32<<20)
 	sum := sha256.Sum256(body)

@@ -34,7 +34,8 @@ import (
 // A visit is a browser at a server with sandboxes of the real engine.
 type visit struct {
 	t     *testing.T
-	ctx   context.Context // of the tab
+	tab   context.Context //nolint:containedctx // chromedp keeps a tab in one
+	ctx   context.Context //nolint:containedctx // the same, for so long
 	rt    *sandbox.Runtime
 	url   string
 	key   string
@@ -100,9 +101,15 @@ func (v *visit) browse() {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1100, 700)); err != nil {
 		t.Fatal(err)
 	}
-	var cancel context.CancelFunc
-	v.ctx, cancel = context.WithTimeout(ctx, patience)
-	t.Cleanup(cancel)
+	v.tab = ctx
+	v.extend(0)
+}
+
+// extend has the test go on for longer.
+func (v *visit) extend(by time.Duration) {
+	ctx, cancel := context.WithTimeout(v.tab, patience+by)
+	v.ctx = ctx
+	v.t.Cleanup(cancel)
 }
 
 // A step is something that a person does.

@@ -77,7 +77,7 @@ func TestScreen(t *testing.T) {
 	is.Equal(value[string](v, "location.search"), "")
 	all := image.Rect(0, 0, 1280, 800)
 	empty := image.NewUniform(image.Black)
-	desktop := v.changed(empty, all, 1280*800/2) // it is not black
+	v.changed(empty, all, 1280*800/2) // it is not black
 	is.NoErr(sb.Command("sh", "-c", "until xprop -root _NET_SUPPORTING_WM_CHECK | grep -q window && xwininfo -root -tree | grep -q tint2; do :; done").Run(v.ctx))
 	middle := image.Rect(400, 200, 640, 400)
 	for {
@@ -87,7 +87,7 @@ func TestScreen(t *testing.T) {
 		}
 		is.NoErr(v.ctx.Err())
 	}
-	desktop = v.picture("screen")
+	desktop := v.picture("screen")
 
 	// The right button opens a menu, whose first line is a terminal.
 	v.do(chromedp.MouseClickXY(400, 200, chromedp.ButtonRight))

@@ -11,7 +11,7 @@ const theme = () => dark.matches
       yellow: "#8a6d00", brightYellow: "#a07f00", brightWhite: "#555", white: "#777", green: "#2a7a2a", brightGreen: "#2f8f2f" };
 
 const term = new Terminal({
-  theme: theme(), fontFamily: "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace", fontSize: 14,
+  theme: theme(), fontFamily: "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace", fontSize: 14, lineHeight: 1.15,
   scrollback: 10000, cursorBlink: true, screenReaderMode: query("reader"), minimumContrastRatio: 4.5, macOptionIsMeta: true,
 });
 const fit = new FitAddon();
