@@ -6513,11 +6513,6 @@ type GetSandboxByIDScreenWsResponse401Headers struct {
 	WWWAuthenticate string
 }
 
-// GetSandboxByIDScreenWsResponse429Headers the declared response headers of an HTTP 429 response for GetSandboxByIDScreenWs
-type GetSandboxByIDScreenWsResponse429Headers struct {
-	RetryAfter int
-}
-
 type GetSandboxByIDScreenWsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6531,14 +6526,10 @@ type GetSandboxByIDScreenWsResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
-	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
-	ApplicationProblemJSON429 *TooMany
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetSandboxByIDScreenWsResponse401Headers
-	// Headers429 the parsed response headers for an HTTP 429 response
-	Headers429 *GetSandboxByIDScreenWsResponse429Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -6649,11 +6640,6 @@ type GetSandboxByIDTerminalWsResponse401Headers struct {
 	WWWAuthenticate string
 }
 
-// GetSandboxByIDTerminalWsResponse429Headers the declared response headers of an HTTP 429 response for GetSandboxByIDTerminalWs
-type GetSandboxByIDTerminalWsResponse429Headers struct {
-	RetryAfter int
-}
-
 type GetSandboxByIDTerminalWsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6667,14 +6653,10 @@ type GetSandboxByIDTerminalWsResponse struct {
 	ApplicationProblemJSON404 *NotFound
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Conflict
-	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
-	ApplicationProblemJSON429 *TooMany
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetSandboxByIDTerminalWsResponse401Headers
-	// Headers429 the parsed response headers for an HTTP 429 response
-	Headers429 *GetSandboxByIDTerminalWsResponse429Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -9988,13 +9970,6 @@ func ParseGetSandboxByIDScreenWsResponse(rsp *http.Response) (*GetSandboxByIDScr
 		}
 		response.ApplicationProblemJSON409 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
-		var dest TooMany
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON429 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10015,16 +9990,6 @@ func ParseGetSandboxByIDScreenWsResponse(rsp *http.Response) (*GetSandboxByIDScr
 			headers.WWWAuthenticate = value
 		}
 		response.Headers401 = &headers
-	case rsp.StatusCode == 429:
-		var headers GetSandboxByIDScreenWsResponse429Headers
-		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.RetryAfter = value
-		}
-		response.Headers429 = &headers
 	}
 
 	return response, nil
@@ -10182,13 +10147,6 @@ func ParseGetSandboxByIDTerminalWsResponse(rsp *http.Response) (*GetSandboxByIDT
 		}
 		response.ApplicationProblemJSON409 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
-		var dest TooMany
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON429 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10209,16 +10167,6 @@ func ParseGetSandboxByIDTerminalWsResponse(rsp *http.Response) (*GetSandboxByIDT
 			headers.WWWAuthenticate = value
 		}
 		response.Headers401 = &headers
-	case rsp.StatusCode == 429:
-		var headers GetSandboxByIDTerminalWsResponse429Headers
-		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.RetryAfter = value
-		}
-		response.Headers429 = &headers
 	}
 
 	return response, nil
