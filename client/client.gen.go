@@ -546,6 +546,11 @@ type SandboxLeaseIn struct {
 	// Example:
 	Cluster string `json:"cluster,omitempty,omitzero"`
 
+	// Cpus How much processor time it may use, in processors; 0 is the class's.
+	//
+	// Example: 1.5
+	Cpus float64 `json:"cpus,omitempty,omitzero"`
+
 	// Disk Without a project, a volume of its own, which goes with the lease.
 	//
 	// Example: true
@@ -570,6 +575,11 @@ type SandboxLeaseIn struct {
 	//
 	// Example: host
 	Image string `json:"image,omitempty,omitzero"`
+
+	// Memory How many bytes of memory it may use; 0 is the class's.
+	//
+	// Example: 1073741824
+	Memory int64 `json:"memory,omitempty,omitzero"`
 
 	// Network What it can reach; none is all there is.
 	//
@@ -642,6 +652,24 @@ type SandboxLimit struct {
 //
 // Example: cpu
 type SandboxLimitResource string
+
+// SandboxLimits What a sandbox is held to.
+type SandboxLimits struct {
+	// Cpus Its processor time, in processors.
+	//
+	// Example: 2
+	Cpus float64 `json:"cpus"`
+
+	// Memory The bytes of memory of all that is in it.
+	//
+	// Example: 4294967296
+	Memory int64 `json:"memory"`
+
+	// Pids The processes and threads of each command.
+	//
+	// Example: 512
+	Pids int64 `json:"pids"`
+}
 
 // SandboxPathIn What to read.
 type SandboxPathIn struct {
@@ -833,6 +861,11 @@ type SandboxSandbox struct {
 	// Example: 1790000000
 	CreatedAt int64 `json:"createdAt,omitempty,omitzero"`
 
+	// Digest Of its image's content, where it has one.
+	//
+	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+	Digest string `json:"digest,omitempty,omitzero"`
+
 	// Error What happened to it, with status error.
 	//
 	// Example:
@@ -862,6 +895,9 @@ type SandboxSandbox struct {
 	//
 	// Example: 1790000060
 	LastUsedAt int64 `json:"lastUsedAt,omitempty,omitzero"`
+
+	// Limits What a sandbox is held to.
+	Limits SandboxLimits `json:"limits,omitempty,omitzero"`
 
 	// Org The organisation that holds it.
 	//
@@ -906,6 +942,11 @@ type SandboxSandboxIn struct {
 	// Example:
 	Cluster string `json:"cluster,omitempty,omitzero"`
 
+	// Cpus How much processor time it may use, in processors; 0 is the class's.
+	//
+	// Example: 1.5
+	Cpus float64 `json:"cpus,omitempty,omitzero"`
+
 	// Disk Without a project, a volume of its own, so that it can be paused.
 	//
 	// Example: false
@@ -925,6 +966,11 @@ type SandboxSandboxIn struct {
 	//
 	// Example: host
 	Image string `json:"image,omitempty,omitzero"`
+
+	// Memory How many bytes of memory it may use; 0 is the class's.
+	//
+	// Example: 1073741824
+	Memory int64 `json:"memory,omitempty,omitzero"`
 
 	// Network What it can reach; none is all there is.
 	//
@@ -5239,6 +5285,8 @@ type PostExecUploadResponse struct {
 	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
+	// ApplicationProblemJSON402 the response for an HTTP 402 `application/problem+json` response
+	ApplicationProblemJSON402 *PaymentRequired
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -5352,6 +5400,8 @@ type PostSandboxResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooMany
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -5467,6 +5517,8 @@ type LeaseSandboxResponse struct {
 	ApplicationProblemJSON415 *UnsupportedMediaType
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooMany
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -6397,6 +6449,8 @@ type PostSandboxByIDResumeResponse struct {
 	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *TooMany
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Unavailable
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -7867,6 +7921,13 @@ func ParsePostExecUploadResponse(rsp *http.Response) (*PostExecUploadResponse, e
 		}
 		response.ApplicationProblemJSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 402:
+		var dest PaymentRequired
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON402 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
 		var dest Forbidden
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -8056,6 +8117,13 @@ func ParsePostSandboxResponse(rsp *http.Response) (*PostSandboxResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -8259,6 +8327,13 @@ func ParseLeaseSandboxResponse(rsp *http.Response) (*LeaseSandboxResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -9782,6 +9857,13 @@ func ParsePostSandboxByIDResumeResponse(rsp *http.Response) (*PostSandboxByIDRes
 			return nil, err
 		}
 		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -10,7 +10,8 @@ import (
 func infoOf(s *SandboxSandbox) sandbox.Info {
 	return sandbox.Info{
 		ID: s.ID, Owner: sandbox.Owner{Org: s.Org, Actor: s.Actor},
-		Class: s.Class, Project: s.Project, Image: s.Image,
+		Class: s.Class, Project: s.Project, Image: s.Image, Digest: s.Digest,
+		Limits: sandbox.Limits{CPUs: s.Limits.Cpus, Memory: s.Limits.Memory, Pids: int(s.Limits.Pids)},
 		Status: sandbox.Status(s.Status), Error: s.Error, Workdir: workdirOf(s), Volume: s.Volume,
 		Created: fromUnix(s.CreatedAt), Used: fromUnix(s.LastUsedAt),
 		Connected: fromUnix(s.ConnectedAt), Expires: fromUnix(s.ExpiresAt),

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"sync"
 	"syscall"
 	"time"
 
@@ -137,60 +136,6 @@ func (r *Remote) breakOff(ctx context.Context, id string, p *PostSandboxByIDFsPa
 func expect(_ context.Context, req *http.Request) error {
 	req.Header.Set("Expect", "100-continue")
 	return nil
-}
-
-// A source is the caller's reader as a request's body, which ends with the
-// request however long a Read takes. The reader's error is kept.
-type source struct {
-	*io.PipeReader
-	stop func() bool
-
-	mu  sync.Mutex
-	err error
-}
-
-// sourceChunk is how much is read at once.
-const sourceChunk = 64 << 10
-
-func newSource(ctx context.Context, src io.Reader) *source {
-	r, w := io.Pipe()
-	s := &source{PipeReader: r}
-	s.stop = context.AfterFunc(ctx, func() { r.CloseWithError(context.Cause(ctx)) })
-	go func() { w.CloseWithError(s.copy(w, src)) }()
-	return s
-}
-
-func (s *source) copy(w io.Writer, src io.Reader) error {
-	buf := make([]byte, sourceChunk)
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			if _, err := w.Write(buf[:n]); err != nil {
-				return err // nobody wants more
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			s.mu.Lock()
-			s.err = err
-			s.mu.Unlock()
-			return err
-		}
-	}
-}
-
-func (s *source) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-// Close has the reader read no more.
-func (s *source) Close() error {
-	s.stop()
-	return s.PipeReader.Close()
 }
 
 // Stat implements sandbox.FileSystem.

@@ -116,6 +116,7 @@ func (r *Remote) lease(ctx context.Context, spec *sandbox.Spec) (string, error) 
 	body := SandboxLeaseIn{
 		ID: spec.ID, Class: spec.Class, Project: spec.Project, Image: spec.Image, TTLSec: ceilSeconds(spec.TTL),
 		Env: spec.Env, Disk: spec.Disk, Fixed: spec.Fixed, Network: spec.Network,
+		Cpus: spec.CPUs, Memory: spec.Memory,
 	}
 	var out SandboxLeased
 	resp, err := r.api.LeaseSandbox(ctx, body)

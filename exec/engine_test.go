@@ -1,6 +1,8 @@
 package exec_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +43,7 @@ func TestOnEngine(t *testing.T) {
 	}
 	t.Run("another organisation's session", func(t *testing.T) { otherOrganisation(t, rt) })
 	t.Run("parked session", func(t *testing.T) { parkedSession(t, rt) })
+	t.Run("attachments", func(t *testing.T) { attachments(t, rt) })
 }
 
 func binaryOutput(t *testing.T, l lab) {
@@ -206,6 +209,46 @@ func otherOrganisation(t *testing.T, rt *sandbox.Runtime) {
 		is.True(errors.Is(err, sandbox.ErrNotFound))
 	}
 	is.Equal(ada.read(t, f.Session, f.ID), "s")
+}
+
+// Each file that a user attaches is a session. No engine is started for any of
+// them before a program wants it, and then only the one that it runs in.
+func attachments(t *testing.T, rt *sandbox.Runtime) {
+	is := is.New(t)
+	owner := sandbox.Owner{Org: "attachments"}
+	l := newLab(t, rt.For(owner), exec.Config{})
+	var inputs []exec.Input
+	for i := range 5 {
+		f := l.upload(t, "", fmt.Sprintf("in/%d.txt", i), fmt.Sprint(i))
+		inputs = append(inputs, input(f))
+		is.Equal(f.Hash, hashOf(fmt.Sprint(i)))
+		is.Equal(l.read(t, f.Session, f.ID), fmt.Sprint(i)) // it is there to be downloaded
+	}
+	second, err := l.Upload(bounded(t), exec.Upload{Session: inputs[0].Session, Name: "more.txt", Content: strings.NewReader("more"), ReadOnly: true})
+	is.NoErr(err)
+	is.Equal(second.Session, inputs[0].Session)
+	running := func() (list []string) {
+		for info, err := range rt.For(owner).List(t.Context()) {
+			is.NoErr(err)
+			if info.Status == sandbox.StatusRunning {
+				list = append(list, info.ID)
+			}
+		}
+		return list
+	}
+	is.Equal(len(running()), 0)
+	res := l.sh(t, "", "cat in/*.txt more.txt; echo spoilt > more.txt", append(inputs, input(second))...)
+	plain(t, res, "01234more")
+	is.Equal(paths(res), "") // an input is no result
+	is.Equal(running(), []string{res.Session})
+	is.Equal(res.Session, inputs[0].Session)
+	is.Equal(l.list(t, res.Session), []string{"in/0.txt", "in/1.txt", "in/2.txt", "in/3.txt", "in/4.txt", "more.txt"})
+	is.Equal(l.read(t, res.Session, second.ID), "more") // what is done to it is dropped
+}
+
+func hashOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
 }
 
 func parkedSession(t *testing.T, rt *sandbox.Runtime) {

@@ -2,7 +2,9 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"iter"
 )
 
@@ -30,30 +32,31 @@ func (it *Interpreter) Upload(ctx context.Context, u Upload) (File, error) {
 		return File{}, err
 	}
 	h := newHasher(u.Content)
-	s, err := it.put(ctx, u.Session, name, h)
+	f, err := it.put(ctx, &u, u.Session, name, h)
 	if isGone(err) && h.size == 0 { // it is about to end
-		s, err = it.put(ctx, "", name, h)
+		f, err = it.put(ctx, &u, "", name, h)
 	}
+	return f, err
+}
+
+func (it *Interpreter) put(ctx context.Context, u *Upload, id, name string, content *hasher) (_ File, err error) {
+	s, err := it.receive(ctx, id)
 	if err != nil {
 		return File{}, err
 	}
-	info, err := regular(ctx, s.Sandbox, name)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.WriteFile(ctx, name, content, 0o644); err != nil {
+		return File{}, err
+	}
+	info, err := regular(s.files(ctx), name)
 	if err != nil {
 		return File{}, err
 	}
-	k := known{Path: name, Size: h.size, Hash: h.sum(), Changed: changeTime(info), ReadOnly: u.ReadOnly}
+	k := known{Path: name, Size: content.size, Hash: content.sum(), Changed: changeTime(info), ReadOnly: u.ReadOnly}
 	if err := it.amend(ctx, s, func(r *record) { r.put([]known{k}) }); err != nil {
 		return File{}, err
 	}
 	return describe(s.ID(), &entry{name, info}, &k), nil
-}
-
-func (it *Interpreter) put(ctx context.Context, id, name string, content io.Reader) (*session, error) {
-	s, err := it.open(ctx, id, "")
-	if err != nil {
-		return nil, err
-	}
-	return s, s.WriteFile(ctx, name, content, 0o644)
 }
 
 // Files lists the regular files of a session, in the order of their paths, by
@@ -61,12 +64,17 @@ func (it *Interpreter) put(ctx context.Context, id, name string, content io.Read
 // left out here too, but for those on the size and number of files.
 func (it *Interpreter) Files(ctx context.Context, session string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
-		src, err := it.source(ctx, session)
+		s, err := it.existing(ctx, session)
 		if err != nil {
 			yield(File{}, err)
 			return
 		}
-		t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
+		src, err := newSource(ctx, s)
+		if err != nil {
+			yield(File{}, err)
+			return
+		}
+		t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
 		if err != nil {
 			yield(File{}, err)
 			return
@@ -106,20 +114,44 @@ func describe(session string, e *entry, k *known) File {
 // The file may be larger than it says, or than memory: a program that still
 // runs may be writing to it.
 func (it *Interpreter) Open(ctx context.Context, session, file string) (io.ReadCloser, File, error) {
-	src, in, err := it.lookUp(ctx, session, file)
+	s, err := it.readable(ctx, session)
 	if err != nil {
 		return nil, File{}, err
 	}
-	f, err := src.session.FS(ctx).Open(in.path)
+	f, about, err := it.openIn(ctx, s, file)
 	if err != nil {
-		return nil, File{}, err
+		return nil, File{}, errors.Join(err, s.close())
 	}
-	return f, describe(session, &entry{in.path, in.info}, src.record.find(in.path)), nil
+	return &opened{f, s}, about, nil
 }
+
+func (it *Interpreter) openIn(ctx context.Context, s *session, file string) (fs.File, File, error) {
+	src, in, err := it.lookUp(ctx, s, file)
+	if err != nil {
+		return nil, File{}, err
+	}
+	f, err := s.files(ctx).Open(in.path)
+	if err != nil {
+		return nil, File{}, err
+	}
+	return f, describe(s.ID(), &entry{in.path, in.info}, src.record.find(in.path)), nil
+}
+
+// An opened file gives back what it holds of its session.
+type opened struct {
+	fs.File
+	session *session
+}
+
+func (o *opened) Close() error { return errors.Join(o.File.Close(), o.session.close()) }
 
 // Remove removes a file of a session by its id or path.
 func (it *Interpreter) Remove(ctx context.Context, session, file string) error {
-	src, in, err := it.lookUp(ctx, session, file)
+	s, err := it.existing(ctx, session)
+	if err != nil {
+		return err
+	}
+	src, in, err := it.lookUp(ctx, s, file)
 	if err != nil {
 		return err
 	}
@@ -132,21 +164,17 @@ func (it *Interpreter) Remove(ctx context.Context, session, file string) error {
 	return it.amend(ctx, src.session, func(r *record) { r.drop(in.path) })
 }
 
-// source is a session with what it knows of its files.
-func (it *Interpreter) source(ctx context.Context, id string) (*source, error) {
-	s, err := it.existing(ctx, id)
+// newSource is a session with what it knows of its files.
+func newSource(ctx context.Context, s *session) (*source, error) {
+	rec, err := readRecord(s.files(ctx))
 	if err != nil {
 		return nil, err
 	}
-	rec, err := readRecord(ctx, s.Sandbox)
-	if err != nil {
-		return nil, err
-	}
-	return &source{id: id, session: s, record: rec}, nil
+	return &source{id: s.ID(), session: s, record: rec}, nil
 }
 
-func (it *Interpreter) lookUp(ctx context.Context, session, file string) (*source, *input, error) {
-	src, err := it.source(ctx, session)
+func (it *Interpreter) lookUp(ctx context.Context, s *session, file string) (*source, *input, error) {
+	src, err := newSource(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}

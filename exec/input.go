@@ -101,7 +101,7 @@ func (r *run) carryOne(ctx context.Context, in *input, target **record) (err err
 	}
 	if in.size >= large {
 		if *target == nil {
-			if *target, err = readRecord(ctx, r.session.Sandbox); err != nil {
+			if *target, err = readRecord(r.session.files(ctx)); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (r *run) isThere(ctx context.Context, in *input, k *known) bool {
 		k.From.Size != from.Size || !k.From.Changed.Equal(from.Changed) {
 		return false
 	}
-	info, err := regular(ctx, r.session.Sandbox, in.name)
+	info, err := regular(r.session.files(ctx), in.name)
 	return err == nil && k.is(info)
 }
 
@@ -148,7 +148,7 @@ func (r *run) checkInputs(ctx context.Context, t *tree, touched []*entry) ([]*en
 	for _, in := range r.inputs {
 		e := t.find(in.name)
 		switch {
-		case in.ReadOnly && (e == nil || r.may(e)):
+		case in.ReadOnly && (e == nil || e.info != nil):
 			if err := r.restore(ctx, in); isSession(err) {
 				return nil, err
 			}
@@ -163,7 +163,7 @@ func (r *run) checkInputs(ctx context.Context, t *tree, touched []*entry) ([]*en
 // isRemoved reports whether an input that the traversal did not find is gone,
 // rather than out of its limits.
 func (r *run) isRemoved(ctx context.Context, in *input) bool {
-	_, err := regular(ctx, r.session.Sandbox, in.name)
+	_, err := regular(r.session.files(ctx), in.name)
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular)
 }
 
@@ -172,7 +172,7 @@ func (r *run) restore(ctx context.Context, in *input) error {
 	if !in.carried() {
 		src = in.keepName()
 	}
-	if _, err := regular(ctx, r.session.Sandbox, in.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := regular(r.session.files(ctx), in.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if err := r.session.RemoveAll(ctx, in.name); err != nil {
 			return err
 		}

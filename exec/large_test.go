@@ -1,11 +1,7 @@
 package exec_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,18 +12,12 @@ import (
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-// makeFiles makes files in a folder d of a sandbox, from outside: inside it
-// would take a minute.
-func makeFiles(t testing.TB, root, id string, n int) {
+// makeFiles makes files in a folder d of a sandbox.
+func makeFiles(t testing.TB, sb *sandbox.Sandbox, n int) {
 	t.Helper()
-	dir := filepath.Join(dataDir(root, id), "d")
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, 1000, 1000)); err != nil {
+	code := fmt.Sprintf("import os\nos.mkdir('d')\nfor i in range(%d): os.mknod(f'd/{i}')", n)
+	if err := sb.Command("python3", "-c", code).Run(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	for i := range n {
-		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -35,11 +25,10 @@ func makeFiles(t testing.TB, root, id string, n int) {
 // nothing to do with them: no more of them than Limits.Entries is looked at.
 func TestHundredThousandFiles(t *testing.T) {
 	is := is.New(t)
-	root := t.TempDir()
-	rt := runtimetest.New(t, sandbox.Config{Root: root})
+	rt := runtimetest.New(t, sandbox.Config{})
 	l := newLab(t, rt, exec.Config{Limits: exec.Limits{Entries: 2000}})
 	sb := l.sandboxTest(t)
-	makeFiles(t, root, sb.ID(), 100_000)
+	makeFiles(t, sb, 100_000)
 	start := time.Now()
 	res := l.sh(t, sb.ID(), "echo hello; echo x > new.txt")
 	took := time.Since(start)

@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,32 +11,29 @@ import (
 	"github.com/matryer/is"
 
 	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-// These environment variables name a root file system that has every language,
-// so that of it nothing may be missing, and the environment that it wants, as
-// KEY=value between blanks.
-const (
-	fullImage    = "SANDBOX_EXEC_IMAGE"
-	fullImageEnv = "SANDBOX_EXEC_ENV"
-)
-
-// images are where the matrix is run, and what is leased for that.
+// images are where the matrix is run, and what is leased for that: this
+// machine's programs, which are what it happens to have, and the image of the
+// recipe exec, of which nothing may be missing.
 func images(t testing.TB) (sandbox.Images, []sandbox.Spec) {
 	t.Helper()
-	root := os.Getenv(fullImage)
-	if root == "" {
-		return sandbox.Local{}, []sandbox.Spec{{Image: sandbox.HostImage}}
+	host := sandbox.Spec{Image: sandbox.HostImage}
+	store, err := imagetest.Find("exec")
+	if errors.Is(err, sandbox.ErrNotFound) && os.Getenv(imagetest.Require) == "" {
+		t.Log(err)
+		return sandbox.Local{}, []sandbox.Spec{host}
 	}
-	return sandbox.Local{Dirs: map[string]string{"exec": root}}, []sandbox.Spec{{
-		Image: "exec", Env: strings.Fields(os.Getenv(fullImageEnv)),
-	}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, []sandbox.Spec{host, {Image: "exec"}}
 }
 
-// TestLanguages runs programs of every language that an image has. On the
-// image of this machine that is what it happens to have.
+// TestLanguages runs programs of every language that an image has.
 func TestLanguages(t *testing.T) {
 	all, specs := images(t)
 	rt := runtimetest.New(t, sandbox.Config{Images: all})

@@ -53,7 +53,6 @@ func isOwn(rel string) bool {
 	return top == ownDir || !nested && script.MatchString(top) || strings.HasPrefix(path.Base(rel), ".upload-")
 }
 
-// isHidden reports whether a folder is not looked into.
-func isHidden(name string) bool {
-	return strings.HasPrefix(name, ".") || name == "__pycache__" || name == "node_modules"
-}
+// caches are the names of folders that are not looked into, beside those that
+// begin with a dot.
+var caches = []string{"__pycache__", "node_modules"}

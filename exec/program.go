@@ -57,7 +57,7 @@ func (r *run) isBuilt(ctx context.Context) bool {
 	if r.lang.Includes == nil || r.lang.Includes.MatchString(r.code) {
 		return false
 	}
-	_, err := regular(ctx, r.session.Sandbox, strings.TrimPrefix(r.stampName(), r.session.work+"/"))
+	_, err := regular(r.session.files(ctx), strings.TrimPrefix(r.stampName(), r.session.work+"/"))
 	return err == nil
 }
 

@@ -1,13 +1,13 @@
 package exec_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/matryer/is"
 
 	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -15,13 +15,10 @@ import (
 // TestPlots draws with the real matplotlib, and with R, of an image that has
 // every language.
 func TestPlots(t *testing.T) {
-	if os.Getenv(fullImage) == "" {
-		t.Skip("set ", fullImage, " to a root file system with matplotlib and R")
-	}
-	all, specs := images(t)
-	rt := runtimetest.New(t, sandbox.Config{Images: all})
-	l := newLab(t, rt, exec.Config{Spec: specs[0]})
-	sb, err := rt.Lease(bounded(t), specs[0])
+	rt := runtimetest.New(t, sandbox.Config{Images: imagetest.Built(t, "exec")})
+	spec := sandbox.Spec{Image: "exec"}
+	l := newLab(t, rt, exec.Config{Spec: spec})
+	sb, err := rt.Lease(bounded(t), spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ const (
 
 // readRecord returns the record of a session, which is empty if there is none
 // that can be read.
-func readRecord(ctx context.Context, sb *sandbox.Sandbox) (*record, error) {
-	f, err := sb.FS(ctx).Open(recordName)
+func readRecord(fsys fs.FS) (*record, error) {
+	f, err := fsys.Open(recordName)
 	if isSession(err) {
 		return nil, err
 	}
@@ -100,13 +100,13 @@ func (r *record) drop(path string) {
 }
 
 // amend changes the record of a session.
-func (it *Interpreter) amend(ctx context.Context, sb *session, change func(*record)) error {
-	done, err := it.records.take(ctx, sb.ID())
+func (it *Interpreter) amend(ctx context.Context, s *session, change func(*record)) error {
+	done, err := it.records.take(ctx, s.ID())
 	if err != nil {
 		return err
 	}
 	defer done()
-	r, err := readRecord(ctx, sb.Sandbox)
+	r, err := readRecord(s.files(ctx))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (it *Interpreter) amend(ctx context.Context, sb *session, change func(*reco
 	if err != nil {
 		return err
 	}
-	return sb.writeOwn(ctx, recordName, string(b))
+	return s.writeOwn(ctx, recordName, string(b))
 }
 
 // is reports whether the file is as it was when it was recorded, as far as can
@@ -125,8 +125,7 @@ func (k *known) is(info fs.FileInfo) bool {
 }
 
 // regular describes the file at path if it is a regular one.
-func regular(ctx context.Context, sb *sandbox.Sandbox, path string) (fs.FileInfo, error) {
-	fsys := sb.FS(ctx)
+func regular(fsys fs.FS, path string) (fs.FileInfo, error) {
 	var info fs.FileInfo
 	var err error
 	if links, ok := fsys.(fs.ReadLinkFS); ok {

@@ -5,23 +5,26 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+
+	"github.com/hanzoai/sandbox/sandbox"
 )
 
 // report finds what the program did to the session's files.
-func (r *run) report(ctx context.Context, rec *record) error {
-	t, err := r.look(ctx, rec)
+func (r *run) report(ctx context.Context, rec *record, changes sandbox.Tracker) error {
+	all, err := changes.Tree()
 	if err != nil {
 		return err
 	}
+	t := r.it.regular(all)
 	r.result.Omitted = t.omitted
 	var touched []*entry
 	for i := range t.files {
-		if e := &t.files[i]; r.may(e) {
+		if e := &t.files[i]; e.info != nil {
 			touched = append(touched, e)
 		}
 	}
 	if len(touched) > 0 { // files may have been uploaded meanwhile
-		if rec, err = readRecord(ctx, r.session.Sandbox); err != nil {
+		if rec, err = readRecord(r.session.files(ctx)); err != nil {
 			return err
 		}
 	}
@@ -130,17 +133,24 @@ func hashFile(fsys fs.FS, path string, limit int64) (string, error) {
 func (r *run) remember(ctx context.Context, t *tree) error {
 	var list []known
 	for _, in := range r.inputs {
-		if e := t.find(in.name); e != nil && in.carried() && in.hash != "" && !r.may(e) {
+		if e := t.find(in.name); e == nil || e.info != nil || !in.carried() || in.hash == "" {
+			continue
+		}
+		info, err := regular(r.session.files(ctx), in.name)
+		if isSession(err) {
+			return err
+		}
+		if err == nil {
 			list = append(list, known{
-				Path: in.name, Size: in.size, Hash: in.hash, Changed: e.changed(), ReadOnly: in.ReadOnly, From: in.origin(),
+				Path: in.name, Size: in.size, Hash: in.hash, Changed: changeTime(info), ReadOnly: in.ReadOnly, From: in.origin(),
 			})
 		}
 	}
 	for i := range r.result.Files {
 		f := &r.result.Files[i]
 		k := known{Path: f.Path, Size: f.Size, Hash: f.Hash}
-		if e := t.find(f.Path); e != nil {
-			k.Changed = e.changed()
+		if e := t.find(f.Path); e != nil && e.info != nil {
+			k.Changed = changeTime(e.info)
 		}
 		list = append(list, k)
 	}

@@ -2,10 +2,10 @@ package exec
 
 import (
 	"context"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -31,6 +31,7 @@ func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
 		stdout: newOutput(it.cfg.MaxOutput, s.Stdout), stderr: newOutput(it.cfg.MaxOutput, s.Stderr),
 		result: &Result{},
 	}
+	defer r.closeSources()
 	id, err := r.choose(ctx)
 	if err != nil {
 		return nil, err
@@ -61,18 +62,7 @@ type run struct {
 	deadline       time.Time
 	started, built bool
 
-	since  time.Time        // what has changed from then on may be the program's doing
-	before map[string]stamp // or, if the driver does not tell: what there was
-
-	root fs.FileInfo // of the working directory, if it has been looked at
-
 	result *Result
-}
-
-// stamp is what tells a file from itself where change times are not told.
-type stamp struct {
-	size    int64
-	modTime time.Time
 }
 
 // inSession runs the program in the session id, when it is its turn.
@@ -87,20 +77,21 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	}
 	defer done()
 	r.session, r.result.Session = s, s.ID()
-	if err := r.carry(ctx); err != nil {
+	rec, err := r.prepare(ctx)
+	if err != nil {
 		return err
 	}
-	if err := r.write(ctx); err != nil {
+	changes, err := r.track(ctx, rec)
+	if err != nil {
 		return err
 	}
-	ahead := r.readAhead(ctx)
+	defer changes.Close()
 	r.started = true
 	status, err := r.program(ctx)
 	r.result.ExitStatus = status
 	r.explain()
 	removed := r.removeScript(ctx)
 	defer func() { <-removed }()
-	known := <-ahead
 	switch {
 	case err != nil:
 		return err
@@ -109,10 +100,28 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	case isOver(status.Cause):
 		return nil
 	}
-	return r.report(ctx, known)
+	return r.report(ctx, rec, changes)
 }
 
-// write puts the program where it is to be, and notes the time there.
+// prepare puts inputs and program into the session, and meanwhile reads what is
+// known of its files.
+func (r *run) prepare(ctx context.Context) (*record, error) {
+	rec := &record{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if known, err := readRecord(r.session.files(ctx)); err == nil {
+			rec = known
+		}
+	})
+	err := r.carry(ctx)
+	if err == nil {
+		err = r.write(ctx)
+	}
+	reading.Wait()
+	return rec, err
+}
+
+// write puts the program where it is to be.
 func (r *run) write(ctx context.Context) error {
 	s, l := r.session, r.lang
 	key := l.key(r.code)
@@ -128,80 +137,25 @@ func (r *run) write(ctx context.Context) error {
 		}
 	}
 	if l.Script {
-		if err := s.WriteFile(ctx, src, strings.NewReader(r.code), 0o644); err != nil {
-			return err
-		}
-		return r.mark(ctx, src)
+		return s.WriteFile(ctx, src, strings.NewReader(r.code), 0o644)
 	}
 	if r.built = r.isBuilt(ctx); !r.built { // the programs of before go
 		if err := s.RemoveAll(ctx, path.Dir(dir)); isSession(err) {
 			return err
 		}
 	}
-	if err := s.writeOwn(ctx, src, r.code); err != nil {
-		return err
-	}
-	return r.mark(ctx, src)
+	return s.writeOwn(ctx, src, r.code)
 }
 
-// mark notes from when on a change may be the program's, by the clock of the
-// file system that it will write to: the program's file has just been made.
-func (r *run) mark(ctx context.Context, src string) error {
-	info, err := fs.Stat(r.session.FS(ctx), src)
-	if err != nil {
-		return err
-	}
-	if r.since = changeTime(info); !r.since.IsZero() {
-		return nil
-	}
-	rec, err := readRecord(ctx, r.session.Sandbox)
-	if err != nil {
-		return err
-	}
-	t, err := r.look(ctx, rec)
-	if err != nil {
-		return err
-	}
-	r.before = make(map[string]stamp, len(t.files))
-	for _, e := range t.files {
-		r.before[e.path] = stamp{e.info.Size(), e.info.ModTime()}
-	}
-	return nil
-}
-
-// may reports whether a file may have been changed by the program.
-func (r *run) may(e *entry) bool {
-	if r.before == nil {
-		return !e.changed().Before(r.since)
-	}
-	was, ok := r.before[e.path]
-	return !ok || was.size != e.info.Size() || !was.modTime.Equal(e.info.ModTime())
-}
-
-// look goes over the files of the session, hidden ones too if they were put
-// there from outside.
-func (r *run) look(ctx context.Context, rec *record) (*tree, error) {
+// track begins to take note of what the program does to the session's files.
+// What is written from outside meanwhile is noted too; its content is in the
+// record by the time of the report.
+func (r *run) track(ctx context.Context, rec *record) (sandbox.Tracker, error) {
 	paths := rec.paths()
 	for _, in := range r.inputs {
 		paths = append(paths, in.name)
 	}
-	return r.it.look(ctx, r.session.Sandbox, r.root, paths...)
-}
-
-// readAhead reads, while the program runs, what will be wanted then.
-func (r *run) readAhead(ctx context.Context) <-chan *record {
-	c := make(chan *record, 1)
-	go func() {
-		rec, err := readRecord(ctx, r.session.Sandbox)
-		if err != nil {
-			rec = &record{}
-		}
-		if info, err := fs.Stat(r.session.FS(ctx), "."); err == nil {
-			r.root = info
-		}
-		c <- rec
-	}()
-	return c
+	return r.session.Track(ctx, r.it.treeOptions(paths))
 }
 
 // cleanupTimeout bounds what is done for a caller who is gone.

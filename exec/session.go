@@ -4,16 +4,99 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
-// A session is a sandbox that runs.
+// A session is a sandbox that runs, or is to: then its files are a Stage.
 type session struct {
 	*sandbox.Sandbox
-	work string // its working directory
+	work  string // its working directory
+	stage sandbox.Stage
+}
+
+// files are those of the session, for reading.
+func (s *session) files(ctx context.Context) fs.FS {
+	if s.stage != nil {
+		return s.stage
+	}
+	return s.FS(ctx)
+}
+
+// WriteFile makes or replaces a file.
+func (s *session) WriteFile(ctx context.Context, name string, src io.Reader, perm fs.FileMode) error {
+	if s.stage != nil {
+		return s.stage.WriteFile(ctx, name, src, perm)
+	}
+	return s.Sandbox.WriteFile(ctx, name, src, perm)
+}
+
+// close gives back what an upload holds of the session.
+func (s *session) close() error {
+	if s.stage == nil {
+		return nil
+	}
+	return s.stage.Close()
+}
+
+// receive returns the session id, or a fresh one, for a file to be put there.
+// One that has not run yet need not for that.
+func (it *Interpreter) receive(ctx context.Context, id string) (*session, error) {
+	sb, err := it.parked(ctx, id)
+	if err == nil && sb != nil {
+		var stage sandbox.Stage
+		if stage, err = sb.Stage(ctx); err == nil {
+			return it.staged(ctx, sb, stage)
+		}
+	}
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, sandbox.ErrConflict) || isGone(err) {
+		return it.open(ctx, id, "")
+	}
+	return nil, err
+}
+
+// readable returns the session id for a file to be taken from there. One that
+// has not run yet need not for that.
+func (it *Interpreter) readable(ctx context.Context, id string) (*session, error) {
+	if sb, err := it.parked(ctx, id); err == nil && sb != nil {
+		if stage, err := sb.Stage(ctx); err == nil {
+			return it.staged(ctx, sb, stage)
+		}
+	}
+	return it.existing(ctx, id)
+}
+
+// parked returns the session id if it is parked, and a fresh one that is if
+// there is no id; or nil.
+func (it *Interpreter) parked(ctx context.Context, id string) (*sandbox.Sandbox, error) {
+	if id == "" && it.cfg.Spec.Project != "" {
+		return nil, nil //nolint:nilnil // the project's volume has files of programs
+	}
+	if id == "" {
+		spec := it.cfg.Spec
+		spec.Parked = true
+		return it.sandboxes.Lease(ctx, spec)
+	}
+	sb, err := it.sandboxes.Attach(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	info, err := sb.Info(ctx)
+	if err != nil || info.Status != sandbox.StatusParked {
+		return nil, err
+	}
+	return sb, nil
+}
+
+func (it *Interpreter) staged(ctx context.Context, sb *sandbox.Sandbox, stage sandbox.Stage) (*session, error) {
+	info, err := sb.Info(ctx)
+	if err != nil {
+		return nil, errors.Join(err, stage.Close())
+	}
+	return &session{sb, info.Workdir, stage}, nil
 }
 
 // open returns the session id, running, or a fresh one if there is none of
@@ -38,7 +121,7 @@ func (it *Interpreter) open(ctx context.Context, id, image string) (*session, er
 	if err != nil {
 		return nil, err
 	}
-	return &session{sb, info.Workdir}, nil
+	return &session{sb, info.Workdir, nil}, nil
 }
 
 // attach returns the session id if it runs.
@@ -53,7 +136,7 @@ func (it *Interpreter) attach(ctx context.Context, id string) (*session, error) 
 	}
 	switch info.Status {
 	case sandbox.StatusRunning:
-		return &session{sb, info.Workdir}, nil
+		return &session{sb, info.Workdir, nil}, nil
 	case sandbox.StatusError:
 		return nil, &sandbox.Error{Op: "attach", ID: id, Err: sandbox.ErrLost}
 	default:
@@ -89,7 +172,7 @@ func (s *session) abs(rel string) string { return path.Join(s.work, rel) }
 // have put in the way is removed.
 func (s *session) writeOwn(ctx context.Context, name, content string) error {
 	err := s.WriteFile(ctx, name, strings.NewReader(content), 0o644)
-	if err == nil || isSession(err) {
+	if err == nil || isSession(err) || s.stage != nil {
 		return err
 	}
 	if e := s.RemoveAll(ctx, ownDir); e != nil {
@@ -101,7 +184,7 @@ func (s *session) writeOwn(ctx context.Context, name, content string) error {
 // copyFile copies a file of one session to another, or within one, as a stream
 // through a buffer or two. It returns the hash of what it copied.
 func copyFile(ctx context.Context, from *session, src string, to *session, dst string) (hash string, size int64, err error) {
-	f, err := from.FS(ctx).Open(src)
+	f, err := from.files(ctx).Open(src)
 	if err != nil {
 		return "", 0, &readError{err}
 	}

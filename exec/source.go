@@ -80,15 +80,24 @@ func (r *run) find(ctx context.Context, src *source) {
 		if src.id == "" {
 			return sandbox.ErrNotFound
 		}
-		if src.session, err = r.it.existing(ctx, src.id); err != nil {
+		if src.session, err = r.it.readable(ctx, src.id); err != nil {
 			return err
 		}
-		src.record, err = readRecord(ctx, src.session.Sandbox)
+		src.record, err = readRecord(src.session.files(ctx))
 		return err
 	}()
 	for _, in := range src.inputs {
 		if in.err = src.err; in.err == nil {
 			in.err = r.it.resolve(ctx, src, in)
+		}
+	}
+}
+
+// closeSources gives back what reading the inputs held.
+func (r *run) closeSources() {
+	for _, src := range r.sources {
+		if src.session != nil {
+			_ = src.session.close() // it was read only
 		}
 	}
 }
@@ -99,7 +108,7 @@ func (it *Interpreter) resolve(ctx context.Context, src *source, in *input) (err
 	if err != nil {
 		return err
 	}
-	if in.info, err = regular(ctx, src.session.Sandbox, in.path); err != nil {
+	if in.info, err = regular(src.session.files(ctx), in.path); err != nil {
 		return err
 	}
 	in.size = in.info.Size()
@@ -121,17 +130,15 @@ func (it *Interpreter) pathOf(ctx context.Context, src *source, file string) (st
 				return p, nil
 			}
 		}
-		if src.tree == nil {
-			t, err := it.look(ctx, src.session.Sandbox, nil, src.record.paths()...)
+		if src.tree == nil && src.session.stage == nil { // a Stage's record has all that is there
+			t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
 			if err != nil {
 				return "", err
 			}
 			src.tree = t
 		}
-		for _, e := range src.tree.files {
-			if FileID(src.id, e.path) == file {
-				return e.path, nil
-			}
+		if e := src.tree.byID(src.id, file); e != nil {
+			return e.path, nil
 		}
 	}
 	return cleanName(file, src.session.work)

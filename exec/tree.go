@@ -3,8 +3,8 @@ package exec
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -49,21 +49,17 @@ func (o *Omitted) add(path string, why Why) {
 	}
 }
 
-// An entry is a regular file as a traversal finds it.
+// An entry is a regular file of a session.
 type entry struct {
 	path string
-	info fs.FileInfo
+	info fs.FileInfo // nil if the program cannot have changed it
 }
-
-// changed is when anything about the file last changed; zero if the driver
-// does not tell.
-func (e *entry) changed() time.Time { return changeTime(e.info) }
 
 func changeTime(info fs.FileInfo) time.Time {
 	if c, ok := info.(interface{ ChangeTime() time.Time }); ok {
 		return c.ChangeTime()
 	}
-	return time.Time{}
+	return time.Time{} // the driver does not tell
 }
 
 // A tree is the regular files of a session, by path.
@@ -81,135 +77,63 @@ func (t *tree) find(path string) *entry {
 	return &t.files[i]
 }
 
-// A walk is a traversal of a session: the only one there is, so that no two
-// answers disagree. It goes by breadth, so that what Limits.Entries cuts is
-// deep down, and reads each folder once. It opens no file and follows no link.
-type walk struct {
-	fsys   fs.FS
-	limits *Limits
-	shown  func(dir string) bool // a folder that is looked into though hidden
-	seen   int
-	dirs   []string         // still to be read
-	sizes  map[string]int64 // of those that are large
-	tree   tree
+// byID returns the file of a session with that id, or nil.
+func (t *tree) byID(session, id string) *entry {
+	if t == nil {
+		return nil
+	}
+	i := slices.IndexFunc(t.files, func(e entry) bool { return FileID(session, e.path) == id })
+	if i < 0 {
+		return nil
+	}
+	return &t.files[i]
 }
 
-// look goes over the files of a session. The hidden folders that paths are in
-// are looked into as well. Root describes the working directory, if that is
-// known.
-func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, root fs.FileInfo, paths ...string) (*tree, error) {
+// treeOptions say what of a session is looked at: the same for a report and
+// for a listing, so that the two cannot disagree. The hidden folders that
+// paths are in are looked into as well.
+func (it *Interpreter) treeOptions(paths []string) sandbox.TreeOptions {
 	shown := map[string]bool{}
 	for _, p := range paths {
 		for p = path.Dir(p); p != "." && !shown[p]; p = path.Dir(p) {
 			shown[p] = true
 		}
 	}
-	w := walk{
-		fsys: sb.FS(ctx), limits: &it.cfg.Limits, dirs: []string{"."},
-		shown: func(dir string) bool { return shown[dir] }, sizes: map[string]int64{},
+	l := &it.cfg.Limits
+	return sandbox.TreeOptions{
+		Entries: l.Entries, Depth: l.Depth,
+		SkipHidden: true, Skip: caches, Except: slices.Collect(maps.Keys(shown)),
 	}
-	if root == nil {
-		root, _ = fs.Stat(w.fsys, ".") // else reading it says why
-	}
-	if root != nil {
-		w.sizes["."] = root.Size()
-	}
-	for len(w.dirs) > 0 {
-		dir := w.dirs[0]
-		w.dirs = w.dirs[1:]
-		more, err := w.read(dir)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-	}
-	slices.SortFunc(w.tree.files, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	return &w.tree, nil
 }
 
-// read takes what is in a folder. An error is one of the session, not of the
-// folder. It is false when there is no more to be looked at.
-func (w *walk) read(dir string) (more bool, err error) {
-	list, err := w.list(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && dir != ".":
-		return true, nil // a program that still runs has removed it
-	case err != nil && (dir == "." || isSession(err)):
-		return false, err
-	case err != nil:
-		w.tree.omitted.add(dir, WhyUnreadable)
-		return true, nil
-	}
-	for _, d := range list {
-		p := path.Join(dir, d.Name())
-		if isOwn(p) {
-			continue
-		}
-		if w.seen == w.limits.Entries {
-			w.tree.omitted.add(dir, WhyEntries)
-			return false, nil
-		}
-		w.seen++
-		w.take(p, d)
-	}
-	return true, nil
-}
-
-// largeDir is the size of a folder that may have more entries than are looked at.
-const largeDir = 128 << 10
-
-// list reads a folder: whole and sorted, which is sooner done, or, if it is
-// large, no more of it than is looked at, as it comes.
-func (w *walk) list(dir string) ([]fs.DirEntry, error) {
-	if w.sizes[dir] < largeDir {
-		return fs.ReadDir(w.fsys, dir)
-	}
-	f, err := w.fsys.Open(dir)
+// look goes over the files of a session.
+func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, paths []string) (*tree, error) {
+	t, err := sb.Tree(ctx, it.treeOptions(paths))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	d, ok := f.(fs.ReadDirFile)
-	if !ok {
-		return fs.ReadDir(w.fsys, dir)
-	}
-	var all []fs.DirEntry
-	for len(all) <= w.limits.Entries-w.seen {
-		list, err := d.ReadDir(1024)
-		all = append(all, list...)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return it.regular(t), nil
 }
 
-func (w *walk) take(p string, d fs.DirEntry) {
-	isDir := d.IsDir()
-	switch {
-	case isDir && isHidden(d.Name()) && !w.shown(p):
-	case !isDir && !d.Type().IsRegular():
-	case !utf8.ValidString(p):
-		w.tree.omitted.add(p, WhyName)
-	case len(p) > w.limits.Path:
-		w.tree.omitted.add(p, WhyPath)
-	case isDir && strings.Count(p, "/") >= w.limits.Depth:
-		w.tree.omitted.add(p, WhyDepth)
-	case isDir:
-		w.dirs = append(w.dirs, p)
-		if info, err := d.Info(); err == nil && info.Size() >= largeDir {
-			w.sizes[p] = info.Size()
-		}
-	default:
-		if info, err := d.Info(); err == nil {
-			w.tree.files = append(w.tree.files, entry{p, info})
+// regular takes the regular files of a session's tree.
+func (it *Interpreter) regular(all *sandbox.Tree) *tree {
+	var t tree
+	for _, o := range all.Omitted {
+		t.omitted.add(o.Path, Why(o.Why))
+	}
+	for i := range all.Entries {
+		e := &all.Entries[i]
+		switch {
+		case !e.Type.IsRegular() || isOwn(e.Path):
+		case !utf8.ValidString(e.Path):
+			t.omitted.add(e.Path, WhyName)
+		case len(e.Path) > it.cfg.Limits.Path:
+			t.omitted.add(e.Path, WhyPath)
+		default:
+			t.files = append(t.files, entry{e.Path, e.Info})
 		}
 	}
+	return &t
 }
 
 // isSession reports whether err is about a session as a whole, or the call.

@@ -24,7 +24,8 @@ type Class struct {
 	NeedsProject bool
 	// Screen starts a desktop in each sandbox: an X server that speaks RFB at
 	// localhost:5900 inside, of 1280 by 800, and a window manager. The recipe
-	// "desktop" has the programs for it; an image without them has no screen.
+	// "desktop" has the programs for it; a lease on an image that lacks them
+	// is refused.
 	Screen bool
 	// Image is for leases that name none; "" is HostImage.
 	Image string
@@ -61,6 +62,10 @@ var builtinClasses = []Class{
 	{Name: ClassDev, TTL: 4 * time.Hour, Workdir: "/work", NeedsProject: true},
 	{Name: ClassDesktop, TTL: 4 * time.Hour, Workdir: "/work", NeedsProject: true, Screen: true},
 }
+
+// Classes returns the built-in classes, to be changed and put into
+// Config.Classes.
+func Classes() []Class { return slices.Clone(builtinClasses) }
 
 const (
 	defaultCPUs   = 2

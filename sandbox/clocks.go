@@ -40,6 +40,7 @@ func clocksOf(cfg *Config) (clocks, error) {
 // A standing is what the clocks look at.
 type standing struct {
 	status    Status
+	staged    bool // parked, and has never run
 	created   time.Time
 	expires   time.Time
 	used      time.Time
@@ -55,15 +56,17 @@ type standing struct {
 const connectedGrace = 75 * time.Second
 
 // verdict says why a sandbox is to end now; "" lets it be. A parked one has no
-// clock: it costs nothing but its files.
+// clock, as it costs nothing but its files, unless nobody has ever come for it.
 func (c *clocks) verdict(s *standing, now time.Time) Reason {
 	switch {
 	case s.status == StatusError:
 		return ReasonLost
-	case s.status != StatusRunning:
+	case s.status != StatusRunning && !s.staged:
 		return ""
 	case !now.Before(s.created.Add(c.maxLife)):
 		return ReasonMaxLife
+	case s.staged:
+		return ""
 	case !now.Before(s.expires):
 		return ReasonExpired
 	case s.uses > 0:

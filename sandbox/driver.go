@@ -42,6 +42,15 @@ type FileSystem interface {
 	Remove(ctx context.Context, id, name string, tree bool) error
 }
 
+// A TreeLister is the ability of a Driver to list, and to track, whole trees
+// of files at once. Without it a handle goes from directory to directory.
+type TreeLister interface {
+	// Tree is Sandbox.Tree; the options are complete.
+	Tree(ctx context.Context, id string, o TreeOptions) (*Tree, error)
+	// Track is Sandbox.Track.
+	Track(ctx context.Context, id string, o TreeOptions) (Tracker, error)
+}
+
 // A Pauser is the ability of a Driver to stop a sandbox without losing it.
 type Pauser interface {
 	// Pause ends all processes inside and the engine, and keeps the files on
@@ -51,6 +60,13 @@ type Pauser interface {
 	// lease. It is no error if the sandbox runs. After a failure it is parked
 	// as before.
 	Resume(ctx context.Context, id string) error
+}
+
+// A Stager is the ability of a Driver to take files for a sandbox before it
+// has an engine, and to lease one as Spec.Parked. A Driver without it answers
+// errors.ErrUnsupported to such a Spec.
+type Stager interface {
+	Stage(ctx context.Context, id string) (Stage, error)
 }
 
 // A Renewer is the ability of a Driver to lengthen a lease.

@@ -14,6 +14,8 @@ import (
 var (
 	_ Driver     = (*Runtime)(nil)
 	_ FileSystem = (*Runtime)(nil)
+	_ TreeLister = (*Runtime)(nil)
+	_ Stager     = (*Runtime)(nil)
 	_ Dialer     = (*Runtime)(nil)
 	_ PortLister = (*Runtime)(nil)
 	_ Pauser     = (*Runtime)(nil)

@@ -33,6 +33,12 @@ type Spec struct {
 	// Disk gives a sandbox without a Project a volume of its own, so that it
 	// can be paused. It goes when the lease ends.
 	Disk bool
+	// Parked leases a sandbox without an engine: it starts when the sandbox is
+	// resumed for the first time, by Resume or a lease with its ID. Until then
+	// Stage puts files into it. It costs disk alone, is not counted against
+	// Class.Ceiling, and has a Disk. One that is not resumed within
+	// Config.MaxLife ends. It has no Project.
+	Parked bool
 	// Image names the root file system, for Config.Images to find; "" is the
 	// class's own, by default "host": the programs of this machine.
 	Image string

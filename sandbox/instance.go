@@ -27,6 +27,7 @@ type instance struct {
 	// others wait their turn. It is taken before Runtime.mu and mu.
 	moving sync.Mutex
 	ended  bool // nothing of it is left
+	stages int  // how many Stages are open
 
 	removed chan struct{} // closed when ended is set
 

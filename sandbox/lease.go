@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -47,16 +48,27 @@ func (r *Runtime) lease(ctx context.Context, spec *Spec) (*instance, error) {
 	s := r.newInstance(spec, class)
 	s.moving.Lock() // before anybody else can know of it
 	defer s.moving.Unlock()
+	if spec.Parked {
+		if err := r.leaseParked(spec, s); err != nil {
+			return nil, s.giveUp(err)
+		}
+		return s, nil
+	}
 	if err := r.admit(s); err != nil {
 		return nil, err
 	}
 	if err := s.create(ctx, spec.Env); err != nil {
-		s.mu.Lock()
-		s.leaving, s.row.Next, s.row.Reason = ErrEnded, statusEnded, ReasonStartFailed
-		s.mu.Unlock()
-		return nil, errors.Join(err, s.finishEnd())
+		return nil, s.giveUp(err)
 	}
 	return s, nil
+}
+
+// giveUp undoes a lease that failed. The caller holds s.moving.
+func (s *instance) giveUp(err error) error {
+	s.mu.Lock()
+	s.leaving, s.row.Next, s.row.Reason = ErrEnded, statusEnded, ReasonStartFailed
+	s.mu.Unlock()
+	return errors.Join(err, s.finishEnd())
 }
 
 // comeBack returns the sandbox with that id, running; or neither it nor an
@@ -92,6 +104,12 @@ func (r *Runtime) complete(spec *Spec) (Class, error) {
 	}
 	if spec.Image == "" {
 		spec.Image = c.Image
+	}
+	if spec.Parked {
+		if spec.Project != "" {
+			return Class{}, invalid("a project's sandbox is not leased parked: its volume has files that programs left")
+		}
+		spec.Disk = true
 	}
 	if spec.Project == "" && c.NeedsProject {
 		return Class{}, invalid("class %s: name the project that its files are of", c.Name)
@@ -280,6 +298,9 @@ func (s *instance) create(ctx context.Context, env []string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkScreen(s.class(), s.row.Image, image); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	if s.class().Screen {
 		env = slices.Concat(screenEnv, env)
@@ -302,10 +323,17 @@ func (s *instance) findImage(ctx context.Context, digest string) (*Image, error)
 	if err != nil {
 		return nil, err
 	}
+	// The engine mounts below it, and refuses a way that has links.
+	root, err := filepath.EvalSymlinks(image.Root)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	s.row.Digest = image.Digest
 	s.mu.Unlock()
-	return image, nil
+	found := *image
+	found.Root = root
+	return &found, nil
 }
 
 // environment is what every command of a sandbox starts with.

@@ -152,7 +152,6 @@ func TestClasses(t *testing.T) {
 	}{
 		{"", "", "/mnt/data", 15 * time.Minute},
 		{sandbox.ClassDev, "p", "/work", 4 * time.Hour},
-		{sandbox.ClassDesktop, "q", "/work", 4 * time.Hour},
 		{"tiny", "", "/srv", time.Minute},
 	} {
 		sb, err := rt.Lease(t.Context(), sandbox.Spec{Class: c.class, Project: c.project})

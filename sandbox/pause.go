@@ -127,9 +127,15 @@ func (s *instance) resume() error {
 
 func (s *instance) revive(ctx context.Context, image *Image) error {
 	s.runtime.step("resume: begin")
+	event := EventResumed
 	s.mu.Lock()
+	if !s.row.Staged {
+		s.row.TTL = min(s.class().TTL, s.runtime.clocks.maxLife)
+	} else {
+		event, s.row.Staged = EventRunning, false
+		s.row.Env = environment(image, s.row.Env)
+	}
 	now := time.Now()
-	s.row.TTL = min(s.class().TTL, s.runtime.clocks.maxLife)
 	s.row.Created, s.row.Used, s.row.Connected = now, now, time.Time{}
 	s.row.Expires = now.Add(s.row.TTL)
 	s.row.Next, s.reviving = StatusRunning, true
@@ -138,7 +144,7 @@ func (s *instance) revive(ctx context.Context, image *Image) error {
 		return err
 	}
 	s.runtime.step("resume: noted")
-	return s.start(ctx, image, EventResumed)
+	return s.start(ctx, image, event)
 }
 
 // parkAgain undoes a resume that failed.
@@ -151,6 +157,7 @@ func (s *instance) parkAgain(before *row) error {
 	s.reviving = false
 	s.row.Created, s.row.Expires = before.Created, before.Expires
 	s.row.Used, s.row.Connected = before.Used, before.Connected
+	s.row.Staged, s.row.Env = before.Staged, before.Env
 	s.mu.Unlock()
 	return errors.Join(err, s.write(true))
 }

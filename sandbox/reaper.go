@@ -49,7 +49,7 @@ func (s *instance) judge(now time.Time) Reason {
 		reason = s.row.Reason
 	case s.row.Next == StatusParked: // a pause
 		reason = ReasonLost
-	case reason != "" && s.row.Status == StatusRunning:
+	case reason != "" && (s.row.Status == StatusRunning || st.staged):
 		s.leaving = ErrEnded
 	}
 	s.reaping = reason != ""

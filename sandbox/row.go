@@ -30,6 +30,8 @@ type row struct {
 	Generation uint64  `json:"generation,omitempty"` // of the latest event
 	Events     []Event `json:"events,omitempty"`     // that are still to be told
 
+	Staged bool `json:"staged,omitempty"` // it has had no engine yet; Env is what its own is added to
+
 	Mounted bool `json:"mounted,omitempty"` // it has its volume mounted, or is about to
 
 	Engine []process `json:"engine,omitempty"` // its processes, the sandbox's own first

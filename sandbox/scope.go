@@ -79,9 +79,11 @@ func (r *Runtime) ownerOf(id string) (Owner, bool) {
 var (
 	_ Driver     = (*Scope)(nil)
 	_ FileSystem = (*Scope)(nil)
+	_ TreeLister = (*Scope)(nil)
 	_ Dialer     = (*Scope)(nil)
 	_ PortLister = (*Scope)(nil)
 	_ Pauser     = (*Scope)(nil)
+	_ Stager     = (*Scope)(nil)
 	_ Renewer    = (*Scope)(nil)
 	_ Purger     = (*Scope)(nil)
 )
@@ -158,6 +160,14 @@ func (s *Scope) Renew(ctx context.Context, id string, ttl time.Duration) (time.T
 	return s.runtime.Renew(ctx, id, ttl)
 }
 
+// Stage implements Stager.
+func (s *Scope) Stage(ctx context.Context, id string) (Stage, error) {
+	if err := s.check("stage", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Stage(ctx, id)
+}
+
 // Stat implements FileSystem.
 func (s *Scope) Stat(ctx context.Context, id, name string) (fs.FileInfo, error) {
 	if err := s.check("stat", id); err != nil {
@@ -204,6 +214,22 @@ func (s *Scope) Remove(ctx context.Context, id, name string, tree bool) error {
 		return err
 	}
 	return s.runtime.Remove(ctx, id, name, tree)
+}
+
+// Tree implements TreeLister.
+func (s *Scope) Tree(ctx context.Context, id string, o TreeOptions) (*Tree, error) {
+	if err := s.check("readdir", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Tree(ctx, id, o)
+}
+
+// Track implements TreeLister.
+func (s *Scope) Track(ctx context.Context, id string, o TreeOptions) (Tracker, error) {
+	if err := s.check("track", id); err != nil {
+		return nil, err
+	}
+	return s.runtime.Track(ctx, id, o)
 }
 
 // DialContext implements Dialer.

@@ -1,46 +1,62 @@
 package sandbox
 
 import (
-	"bytes"
-	"context"
-	_ "embed"
-	"errors"
-	"time"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
-// screenScript starts the screen inside, unless it has been started already.
-//
-//go:embed screen.sh
-var screenScript string
-
-// screenEnv has commands find the screen. A browser's own sandbox takes rights
-// that nobody has in here, and is not needed.
-var screenEnv = []string{
-	"DISPLAY=:1", "XDG_RUNTIME_DIR=/tmp/xdg",
-	"CHROMIUM_FLAGS=--no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --test-type --password-store=basic",
+// screenNeeds are the programs that a desktop is nothing without: any of each
+// list, and what to call it.
+var screenNeeds = []struct {
+	what     string
+	programs []string
+}{
+	{"an X server for VNC", []string{"Xtigervnc", "Xvnc"}},
+	{"a window manager", []string{"openbox", "fluxbox", "icewm", "xfwm4"}},
+	{"a browser", []string{"chromium", "chromium-browser", "google-chrome"}},
 }
 
-const (
-	// screenTimeout bounds the start of the script, not of the screen.
-	screenTimeout = 30 * time.Second
-	// screenSaid is how much of its complaint is logged.
-	screenSaid = 4 << 10
-)
+// checkScreen says what a class with a screen needs and an image has not. It
+// is asked of a new lease, so that nobody waits in front of a screen that
+// cannot be.
+func checkScreen(c Class, name string, image *Image) error {
+	if !c.Screen {
+		return nil
+	}
+	var missing []string
+	for _, need := range screenNeeds {
+		if !image.hasAny(need.programs) {
+			missing = append(missing, need.what+" ("+strings.Join(need.programs, ", ")+")")
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return invalid("image %.200s lacks what class %s needs: %s; \"sandbox-image build desktop\" makes image desktop, which has it",
+		name, c.Name, strings.Join(missing, "; "))
+}
 
-// startScreen starts the screen of a sandbox whose class has one. It outlives
-// this Runtime, as the sandbox does, and is no use of the sandbox: a screen
-// that nobody looks at keeps nothing alive.
-func (s *instance) startScreen(l *life) {
-	ctx, cancel := context.WithTimeout(l.ctx, screenTimeout)
-	defer cancel()
-	said := &headTail{limit: screenSaid}
-	exit, err := l.client.Exec(ctx, s.command(&Process{
-		Args: []string{"/bin/sh", "-c", screenScript}, Dir: homeDir, User: User{UID: defaultUID, GID: defaultUID}, Stderr: said,
-	}))
-	if err == nil && exit.Code != 0 {
-		err = errors.New(string(bytes.TrimSpace(said.bytes())))
+func (i *Image) hasAny(programs []string) bool {
+	for _, program := range programs {
+		for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin"} {
+			if i.has(dir + "/" + program) {
+				return true
+			}
+		}
 	}
-	if err != nil && l.ctx.Err() == nil {
-		s.runtime.log.Warn("the screen was not started", "id", s.id, "error", err)
+	return false
+}
+
+// has reports whether an image has a file, as its name: a link to it counts,
+// wherever it leads.
+func (i *Image) has(name string) bool {
+	at := filepath.Join(i.Root, name)
+	for _, b := range i.Binds {
+		if rest, ok := strings.CutPrefix(name, b.Target+"/"); ok {
+			at = filepath.Join(b.Source, rest)
+		}
 	}
+	_, err := os.Lstat(at)
+	return err == nil
 }

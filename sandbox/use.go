@@ -187,6 +187,7 @@ func (s *instance) standingLocked() standing {
 	st := standing{
 		status: s.row.Status, created: s.row.Created, expires: s.row.Expires,
 		used: s.row.Used, connected: s.row.Connected, ttl: s.row.TTL, fixed: s.row.Fixed,
+		staged: s.row.Status == StatusParked && s.row.Staged && !s.reviving,
 	}
 	if s.life != nil {
 		st.uses, st.watchers = s.life.uses, s.life.watched

@@ -395,3 +395,26 @@ func TestRunsWait(t *testing.T) {
 	_, status := d.exec("command", "true")
 	is.Equal(status, 200)
 }
+
+// TestRunsOfAllWait has what all run be bounded, beside what one organisation
+// does.
+func TestRunsOfAllWait(t *testing.T) {
+	is := is.New(t)
+	d := newDesk(t, server.Config{Limits: server.Limits{Runs: 1, QueueTime: 50 * time.Millisecond}})
+	resp := d.send(t.Context(), "POST", "/v1/sandbox/"+d.id+"/exec", object("command", "echo up; sleep 60", "stream", true))
+	rest := up(t, resp.Body)
+	id := d.id
+	d.key = d.keys.add("other", "eve", false)
+	var out struct{ ID string }
+	d.post("/v1/sandbox", `{}`, &out)
+	d.id = out.ID
+	_, status := d.exec("command", "true")
+	is.Equal(status, 429)
+	d.key = d.keys.add("acme", "ada", false)
+	var stopped struct{ Stopped int }
+	is.Equal(d.post("/v1/sandbox/stop", object("id", id), &stopped), 200)
+	io.Copy(io.Discard, rest) // until it is over
+	d.id = id
+	_, status = d.exec("command", "true")
+	is.Equal(status, 200) // its place is free again
+}

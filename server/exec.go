@@ -32,7 +32,7 @@ func (s typed) PostExec(ctx context.Context, r api.PostExecRequestObject) (api.P
 		return nil, problem.New("invalid", "lang and code are needed")
 	}
 	p := principalOf(ctx)
-	if err := s.mayRun(ctx, p); err != nil {
+	if err := s.gate.mayRun(ctx, p.Org); err != nil {
 		return nil, err
 	}
 	giveBack, err := s.slots.take(ctx, p.Org)

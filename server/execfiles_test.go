@@ -24,7 +24,7 @@ const theServiceKey = "the-service-key"
 
 func newChat(t *testing.T, cfg server.Config) *chat {
 	m := newMemory(t)
-	cfg.Sandboxes, cfg.Interpreter, cfg.ServiceKey = m.For, shell{m}, theServiceKey
+	cfg.Sandboxes, cfg.Interpreter, cfg.ServiceKey = m.For, shell{m: m}, theServiceKey
 	return &chat{t, start(t, cfg).URL}
 }
 

@@ -76,7 +76,7 @@ func sessionFile(f exec.File) SessionFile {
 // interpretError says what is of package exec alone in the server's terms.
 func interpretError(err error) error {
 	if e, ok := errors.AsType[*exec.ToolchainError](err); ok {
-		return problem.New("invalid", e.Error())
+		return problem.New(problem.ToolchainMissing, e.Error())
 	}
 	return err
 }

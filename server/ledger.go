@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
@@ -25,8 +24,9 @@ type Ledger interface {
 	// Settle charges for the open spans of a sandbox that are older than
 	// generation, up to at, and closes them. A span that is closed stays.
 	Settle(ctx context.Context, id string, generation uint64, at time.Time) error
-	// Advance charges for all open spans up to at, and leaves them open.
-	Advance(ctx context.Context, at time.Time) error
+	// Advance charges for the open spans of these sandboxes up to at, and
+	// leaves them open.
+	Advance(ctx context.Context, running []string, at time.Time) error
 }
 
 // Cent is a cent, in the Ledger's unit.
@@ -86,42 +86,6 @@ func ofClass(table map[string]int64, class string) int64 {
 		return cents
 	}
 	return table[""]
-}
-
-// covers refuses a fee that the balance does not cover, before it is spent.
-func (s *server) covers(ctx context.Context, org string, cents int64) error {
-	if s.cfg.Ledger == nil || !s.cfg.Fees.Prepaid || cents == 0 {
-		return nil
-	}
-	balance, err := s.cfg.Ledger.Balance(ctx, org)
-	if err != nil {
-		return err
-	}
-	if balance < cents*Cent {
-		return problem.New(problem.PaymentRequired, fmt.Sprintf("the balance does not cover the fee of %d cents", cents))
-	}
-	return nil
-}
-
-// mayLease is asked before there is a sandbox. An hour that costs something
-// needs something to pay it from.
-func (s *server) mayLease(ctx context.Context, p principal, class string) error {
-	if class == "" {
-		class = sandbox.ClassExec
-	}
-	cents := ofClass(s.cfg.Fees.Lease, class)
-	if cents == 0 && ofClass(s.cfg.Fees.Hour, class) > 0 {
-		cents = 1
-	}
-	return s.covers(ctx, p.Org, cents)
-}
-
-// mayRun is asked before a run. A run may lease a sandbox, too.
-func (s *server) mayRun(ctx context.Context, p principal) error {
-	if err := s.covers(ctx, p.Org, s.cfg.Fees.Run); err != nil {
-		return err
-	}
-	return s.mayLease(ctx, p, sandbox.ClassExec)
 }
 
 // chargeRun records a run that has been had, also if its caller has gone.

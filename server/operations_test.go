@@ -23,6 +23,7 @@ import (
 // A scene is a server with a sandbox of every sort.
 type scene struct {
 	server, rationed, poor, unready  *httptest.Server
+	full, broken, down               *httptest.Server
 	key, noOrg                       string
 	running, listening, disk, parked string
 	project                          string
@@ -31,7 +32,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	m, keys := newMemory(t), keyring{}
 	cfg := server.Config{
-		Sandboxes: m.For, Keys: keys, Interpreter: shell{m}, ServiceKey: "the-service-key",
+		Sandboxes: m.For, Keys: keys, Interpreter: shell{m: m}, ServiceKey: "the-service-key",
 		Limits: server.Limits{JSONBody: 64 << 10, FileBody: 256 << 10},
 	}
 	s := &scene{key: keys.add("acme", "ada", false), noOrg: keys.add("", "ada", false), server: start(t, cfg)}
@@ -40,7 +41,17 @@ func newScene(t *testing.T) *scene {
 	s.rationed = start(t, rationed)
 	poor := cfg
 	poor.Ledger, poor.Fees = &purse{}, server.Fees{Run: 1, Lease: map[string]int64{"": 1}, Prepaid: true}
+	poor.Interpreter = shell{m, server.Gated(poor.Ledger, poor.Fees, m.For)}
 	s.poor = start(t, poor)
+	full, broken, down := cfg, cfg, cfg
+	full.Sandboxes = func(o sandbox.Owner) server.Sandboxes { return stuck{m.For(o).(*view), &sandbox.CeilingError{}} }
+	broken.Sandboxes = func(o sandbox.Owner) server.Sandboxes {
+		return stuck{m.For(o).(*view), &sandbox.ConflictError{Status: sandbox.StatusError, Why: "sandbox is error"}}
+	}
+	down.Sandboxes = func(o sandbox.Owner) server.Sandboxes {
+		return stuck{m.For(o).(*view), errors.New("mount /srv/images/x: no such device")}
+	}
+	s.full, s.broken, s.down = start(t, full), start(t, broken), start(t, down)
 	unready := cfg
 	unready.Ready = func(context.Context) error { return errors.New("not yet") }
 	s.unready = start(t, unready)
@@ -63,6 +74,15 @@ func newScene(t *testing.T) *scene {
 	listen(t, sandbox.Handle(v, s.listening))
 	return s
 }
+
+// A stuck view starts nothing.
+type stuck struct {
+	*view
+	why error
+}
+
+func (s stuck) Lease(context.Context, sandbox.Spec) (*sandbox.Sandbox, error) { return nil, s.why }
+func (s stuck) Resume(context.Context, string) error                          { return s.why }
 
 // listen has something listen on port 7001.
 func listen(t *testing.T, sb *sandbox.Sandbox) {
@@ -116,8 +136,8 @@ func (s *scene) acts() map[string][]act {
 	sleep := `,"argv":["sleep","60"],"timeoutSec":1`
 	return map[string][]act{
 		"get_sandbox":          {{status: "200", path: "/v1/sandbox?status=running"}},
-		"post_sandbox":         {{status: "201", body: `{}`}, {status: "400", body: `{"class":"nosuch"}`}, {status: "402", body: `{}`, server: s.poor}, {status: "404", body: `{"cluster":"x"}`}, {status: "409", body: `{"project":"taken"}`}},
-		"lease_sandbox":        {{status: "200", body: `{}`}, {status: "400", body: `{"runtime":"runc"}`}, {status: "402", body: `{}`, server: s.poor}, {status: "404", body: `{"cluster":"x"}`}, {status: "409", body: `{"project":"taken"}`}},
+		"post_sandbox":         {{status: "201", body: `{}`}, {status: "400", body: `{"class":"nosuch"}`}, {status: "402", body: `{}`, server: s.poor}, {status: "404", body: `{"cluster":"x"}`}, {status: "409", body: `{"project":"taken"}`}, {status: "503", body: `{}`, server: s.down}},
+		"lease_sandbox":        {{status: "200", body: `{}`}, {status: "400", body: `{"runtime":"runc"}`}, {status: "402", body: `{}`, server: s.poor}, {status: "404", body: `{"cluster":"x"}`}, {status: "409", body: `{"project":"taken"}`}, {status: "429", body: `{}`, server: s.full}, {status: "503", body: `{}`, server: s.down}},
 		"end_sandbox":          {{status: "204", body: bodied(s.end(), "")}},
 		"run_in_sandbox":       {{status: "200", body: bodied(s.running, `,"argv":["true"]`)}, {status: "400", body: bodied(s.running, "")}, {status: "409", body: bodied(s.parked, `,"argv":["true"]`)}, {status: "502", body: bodied(s.running, sleep)}},
 		"stop_run":             {{status: "200", body: bodied(s.running, "")}},
@@ -144,7 +164,7 @@ func (s *scene) acts() map[string][]act {
 		"post_sandbox_by_id_fs":     {{status: "200", path: at + "/fs?path=new", body: "x"}, {status: "400", path: at + "/fs?mode=9&path=new", body: "x"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/fs?path=file", body: "x"}, {status: "413", path: at + "/fs?path=big", body: strings.Repeat("x", 300<<10)}},
 		"delete_sandbox_by_id_fs":   {{status: "204", path: at + "/fs?path=nosuch&tree=1"}, {status: "400", path: at + "/fs"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/fs?path=file"}},
 		"post_sandbox_by_id_pause":  {{status: "200", path: "/v1/sandbox/" + s.disk + "/pause"}, {status: "409", path: at + "/pause"}},
-		"post_sandbox_by_id_resume": {{status: "200", path: "/v1/sandbox/" + s.disk + "/resume"}, {status: "402", path: "/v1/sandbox/" + s.parked + "/resume", server: s.poor}, {status: "409", path: at + "/resume"}},
+		"post_sandbox_by_id_resume": {{status: "200", path: "/v1/sandbox/" + s.disk + "/resume"}, {status: "402", path: "/v1/sandbox/" + s.parked + "/resume", server: s.poor}, {status: "409", path: at + "/resume", server: s.broken}, {status: "429", path: at + "/resume", server: s.full}, {status: "503", path: at + "/resume", server: s.down}},
 		"post_sandbox_by_id_renew":  {{status: "200", path: at + "/renew", body: `{"ttlSec":60}`}, {status: "400", path: at + "/renew", body: `{"ttlSec":-1}`}, {status: "409", path: "/v1/sandbox/" + s.parked + "/renew", body: `{}`}},
 		"get_sandbox_by_id_ports":   {{status: "200", path: at + "/ports"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/ports"}},
 
@@ -157,7 +177,7 @@ func (s *scene) acts() map[string][]act {
 		"get_sandbox_by_id_screen_ws":        s.sockets("screen", upgrade),
 
 		"post_exec":              {{status: "200", body: `{"lang":"bash","code":"echo hi"}`}, {status: "400", body: `{"lang":"cobol","code":"x"}`}, {status: "402", body: `{"lang":"bash","code":"echo hi"}`, server: s.poor}},
-		"post_exec_upload":       {{status: "200", header: form, body: part("a/b.txt")}, {status: "400", header: form, body: part("../x")}, {status: "415", body: "{}"}, {status: "413", header: form, body: part("big") + strings.Repeat("x", 300<<10)}},
+		"post_exec_upload":       {{status: "200", header: form, body: part("a/b.txt")}, {status: "400", header: form, body: part("../x")}, {status: "402", header: form, body: part("a/b.txt"), server: s.poor}, {status: "415", body: "{}"}, {status: "413", header: form, body: part("big") + strings.Repeat("x", 300<<10)}},
 		"get_exec_download":      {{status: "200", path: "/v1/exec/download/" + s.running + "/file"}, {status: "404", path: "/v1/exec/download/" + s.running + "/nosuch"}},
 		"get_exec_files_by_sid":  {{status: "200", path: "/v1/exec/files/" + s.running}, {status: "404", path: "/v1/exec/files/" + never}},
 		"post_exec_programmatic": {{status: "501", body: "{}"}, {status: "400", body: "{"}},
@@ -357,7 +377,7 @@ func asDocumented(t *testing.T, op *openapi3.Operation, status string, resp *htt
 	if err := media.Schema.Value.VisitJSON(v, openapi3.VisitAsResponse()); err != nil {
 		t.Errorf("%s: %v", status, err)
 	}
-	if text := string(body); strings.Contains(text, "/root") || strings.Contains(text, "goroutine") || strings.Contains(text, ".go:") {
+	if text := string(body); strings.Contains(text, "/root") || strings.Contains(text, "/srv") || strings.Contains(text, "goroutine") || strings.Contains(text, ".go:") {
 		t.Errorf("%s tells of the server: %s", status, text)
 	}
 }

@@ -40,7 +40,7 @@ func (s typed) PostSandbox(ctx context.Context, r api.PostSandboxRequestObject) 
 	b := r.Body
 	info, err := s.lease(ctx, b.Runtime, b.Cluster, sandbox.Spec{
 		Class: className(b.Class), Project: slug(b.Project), Image: b.Image, TTL: seconds(b.TTLSec),
-		Env: b.Env, Disk: b.Disk, Fixed: b.Fixed, Network: b.Network,
+		Env: b.Env, Disk: b.Disk, Fixed: b.Fixed, Network: b.Network, CPUs: b.Cpus, Memory: b.Memory,
 	}, b.Project)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s typed) LeaseSandbox(ctx context.Context, r api.LeaseSandboxRequestObject
 	b := r.Body
 	info, err := s.lease(ctx, b.Runtime, b.Cluster, sandbox.Spec{
 		ID: b.ID, Class: className(b.Class), Project: slug(b.Project), Image: b.Image, TTL: seconds(b.TTLSec),
-		Env: b.Env, Disk: b.Disk, Fixed: b.Fixed, Network: b.Network,
+		Env: b.Env, Disk: b.Disk, Fixed: b.Fixed, Network: b.Network, CPUs: b.Cpus, Memory: b.Memory,
 	}, b.Project)
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (s typed) LeaseSandbox(ctx context.Context, r api.LeaseSandboxRequestObject
 
 func (s typed) lease(ctx context.Context, runtime, cluster string, spec sandbox.Spec, project string) (sandbox.Info, error) {
 	if spec.ID != "" {
-		if info, err := s.held(ctx, spec.ID); err == nil {
-			return info, nil
+		if info, err := s.held(ctx, spec.ID); !gone(err) {
+			return info, err
 		}
 	}
 	switch {
@@ -78,7 +78,7 @@ func (s typed) lease(ctx context.Context, runtime, cluster string, spec sandbox.
 		return sandbox.Info{}, problem.New("invalid", "project: nothing is left of it as a slug of a-z, 0-9 and hyphens")
 	}
 	p := principalOf(ctx)
-	if err := s.mayLease(ctx, p, spec.Class); err != nil {
+	if err := s.gate.mayLease(ctx, p.Org, spec.Class); err != nil {
 		return sandbox.Info{}, err
 	}
 	held := s.cfg.Sandboxes(p.lessee())
@@ -89,30 +89,39 @@ func (s typed) lease(ctx context.Context, runtime, cluster string, spec sandbox.
 	return held.Info(ctx, sb.ID())
 }
 
-// held is a sandbox to come back to that runs, which nothing is asked of: an
-// administrator comes back to another member's too, and it stays theirs.
+// held is a sandbox to come back to, running: an administrator comes back to
+// another member's too, and it stays theirs.
 func (s typed) held(ctx context.Context, id string) (sandbox.Info, error) {
 	all := s.sandboxes(ctx)
 	info, err := all.Info(ctx, id)
-	if err != nil || info.Status == sandbox.StatusRunning {
+	if err != nil {
 		return info, err
 	}
-	if info.Status != sandbox.StatusParked {
-		return info, sandbox.ErrConflict
+	return s.resume(ctx, all, &info)
+}
+
+// resume has a sandbox run. One that does is left as it is.
+func (s typed) resume(ctx context.Context, all Sandboxes, info *sandbox.Info) (sandbox.Info, error) {
+	if info.Status == sandbox.StatusParked {
+		if err := s.gate.mayLease(ctx, principalOf(ctx).Org, info.Class); err != nil {
+			return sandbox.Info{}, err
+		}
 	}
-	if err := s.mayLease(ctx, principalOf(ctx), info.Class); err != nil {
-		return info, err
+	if err := sandbox.Handle(all, info.ID).Resume(ctx); err != nil {
+		return sandbox.Info{}, s.leaseError(err)
 	}
-	if err := sandbox.Handle(all, id).Resume(ctx); err != nil {
-		return info, err
-	}
-	return all.Info(ctx, id)
+	return all.Info(ctx, info.ID)
+}
+
+// gone reports whether there is nothing to come back to, which is no error.
+func gone(err error) bool {
+	return errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrEnded)
 }
 
 // leaseError tells what is wrong with the request from what is wrong here.
 func (s *server) leaseError(err error) error {
 	if errors.Is(err, sandbox.ErrNotFound) { // of an image
-		return problem.New("invalid", "image: there is none of that name")
+		return problem.New(problem.ImageNotFound, "image: there is none of that name")
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
@@ -177,15 +186,7 @@ func (s typed) PostSandboxByIDResume(ctx context.Context, r api.PostSandboxByIDR
 	if err != nil {
 		return nil, err
 	}
-	if info.Status == sandbox.StatusParked {
-		if err := s.mayLease(ctx, principalOf(ctx), info.Class); err != nil {
-			return nil, err
-		}
-	}
-	if err := sandbox.Handle(all, r.ID).Resume(ctx); err != nil {
-		return nil, s.leaseError(err)
-	}
-	if info, err = all.Info(ctx, r.ID); err != nil {
+	if info, err = s.resume(ctx, all, &info); err != nil {
 		return nil, err
 	}
 	return api.PostSandboxByIDResume200JSONResponse(row(&info)), nil
@@ -227,7 +228,8 @@ const boundary = "gvisor"
 func row(i *sandbox.Info) api.SandboxSandbox {
 	return api.SandboxSandbox{
 		ID: i.ID, Kind: "sandbox", Org: i.Owner.Org, Actor: i.Owner.Actor,
-		Class: i.Class, Project: i.Project, Image: i.Image, Runtime: boundary,
+		Class: i.Class, Project: i.Project, Image: i.Image, Digest: i.Digest, Runtime: boundary,
+		Limits: api.SandboxLimits{Cpus: i.Limits.CPUs, Memory: i.Limits.Memory, Pids: int64(i.Limits.Pids)},
 		Status: string(i.Status), Error: i.Error, Volume: i.Volume, Workdir: i.Workdir,
 		CreatedAt: unix(i.Created), LastUsedAt: unix(i.Used), ConnectedAt: unix(i.Connected), ExpiresAt: unix(i.Expires),
 	}

@@ -18,6 +18,7 @@ func New(cfg Config) (_ http.Handler, err error) {
 	s := &server{
 		cfg: cfg, log: cfg.Logger,
 		admission: newAdmission(&cfg),
+		gate:      &gate{cfg.Ledger, cfg.Fees},
 		rates:     newRates(cfg.Limits),
 		slots:     newSlots(cfg.Limits),
 		runs:      newRuns(),
@@ -40,6 +41,7 @@ type server struct {
 	cfg       Config
 	log       *slog.Logger
 	admission *admission
+	gate      *gate
 	rates     *rates
 	slots     *slots
 	runs      *runs

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -11,12 +12,18 @@ import (
 type uploads struct {
 	mu     sync.Mutex
 	byName map[string]*upload
+	// early are the latest that were broken off before they began: the word
+	// that one is over can come sooner than its first byte.
+	early []string
 }
 
 type upload struct {
 	cancel context.CancelFunc
 	over   chan struct{}
 }
+
+// maxEarly bounds what is remembered of uploads that never were.
+const maxEarly = 256
 
 func newUploads() *uploads { return &uploads{byName: map[string]*upload{}} }
 
@@ -27,6 +34,11 @@ func (u *uploads) enter(ctx context.Context, name string) (context.Context, func
 	one := &upload{cancel: cancel, over: make(chan struct{})}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if i := slices.Index(u.early, name); i >= 0 {
+		u.early = slices.Delete(u.early, i, i+1)
+		cancel()
+		return ctx, cancel
+	}
 	if u.byName[name] != nil {
 		return ctx, cancel
 	}
@@ -41,11 +53,9 @@ func (u *uploads) enter(ctx context.Context, name string) (context.Context, func
 }
 
 // cancel breaks an upload off and returns when nothing of it is left. One that
-// is over, or was never begun, is fine.
+// is over is fine, and one that has not begun will not.
 func (u *uploads) cancel(ctx context.Context, name string) error {
-	u.mu.Lock()
-	one := u.byName[name]
-	u.mu.Unlock()
+	one := u.find(name)
 	if one == nil {
 		return nil
 	}
@@ -56,4 +66,17 @@ func (u *uploads) cancel(ctx context.Context, name string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// find finds an upload under way, or remembers that it is not to begin.
+func (u *uploads) find(name string) *upload {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if one := u.byName[name]; one != nil {
+		return one
+	}
+	if u.early = append(u.early, name); len(u.early) > maxEarly {
+		u.early = u.early[1:]
+	}
+	return nil
 }

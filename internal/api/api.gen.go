@@ -523,6 +523,11 @@ type SandboxLeaseIn struct {
 	// Example:
 	Cluster string `json:"cluster,omitempty,omitzero"`
 
+	// Cpus How much processor time it may use, in processors; 0 is the class's.
+	//
+	// Example: 1.5
+	Cpus float64 `json:"cpus,omitempty,omitzero"`
+
 	// Disk Without a project, a volume of its own, which goes with the lease.
 	//
 	// Example: true
@@ -547,6 +552,11 @@ type SandboxLeaseIn struct {
 	//
 	// Example: host
 	Image string `json:"image,omitempty,omitzero"`
+
+	// Memory How many bytes of memory it may use; 0 is the class's.
+	//
+	// Example: 1073741824
+	Memory int64 `json:"memory,omitempty,omitzero"`
 
 	// Network What it can reach; none is all there is.
 	//
@@ -619,6 +629,24 @@ type SandboxLimit struct {
 //
 // Example: cpu
 type SandboxLimitResource string
+
+// SandboxLimits What a sandbox is held to.
+type SandboxLimits struct {
+	// Cpus Its processor time, in processors.
+	//
+	// Example: 2
+	Cpus float64 `json:"cpus"`
+
+	// Memory The bytes of memory of all that is in it.
+	//
+	// Example: 4294967296
+	Memory int64 `json:"memory"`
+
+	// Pids The processes and threads of each command.
+	//
+	// Example: 512
+	Pids int64 `json:"pids"`
+}
 
 // SandboxPathIn What to read.
 type SandboxPathIn struct {
@@ -810,6 +838,11 @@ type SandboxSandbox struct {
 	// Example: 1790000000
 	CreatedAt int64 `json:"createdAt,omitempty,omitzero"`
 
+	// Digest Of its image's content, where it has one.
+	//
+	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+	Digest string `json:"digest,omitempty,omitzero"`
+
 	// Error What happened to it, with status error.
 	//
 	// Example:
@@ -839,6 +872,9 @@ type SandboxSandbox struct {
 	//
 	// Example: 1790000060
 	LastUsedAt int64 `json:"lastUsedAt,omitempty,omitzero"`
+
+	// Limits What a sandbox is held to.
+	Limits SandboxLimits `json:"limits,omitempty,omitzero"`
 
 	// Org The organisation that holds it.
 	//
@@ -883,6 +919,11 @@ type SandboxSandboxIn struct {
 	// Example:
 	Cluster string `json:"cluster,omitempty,omitzero"`
 
+	// Cpus How much processor time it may use, in processors; 0 is the class's.
+	//
+	// Example: 1.5
+	Cpus float64 `json:"cpus,omitempty,omitzero"`
+
 	// Disk Without a project, a volume of its own, so that it can be paused.
 	//
 	// Example: false
@@ -902,6 +943,11 @@ type SandboxSandboxIn struct {
 	//
 	// Example: host
 	Image string `json:"image,omitempty,omitzero"`
+
+	// Memory How many bytes of memory it may use; 0 is the class's.
+	//
+	// Example: 1073741824
+	Memory int64 `json:"memory,omitempty,omitzero"`
 
 	// Network What it can reach; none is all there is.
 	//
@@ -2233,6 +2279,22 @@ func (response PostSandbox429ApplicationProblemPlusJSONResponse) VisitPostSandbo
 	return err
 }
 
+type PostSandbox503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandbox503ApplicationProblemPlusJSONResponse) VisitPostSandboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PostSandboxdefaultApplicationProblemPlusJSONResponse struct {
 	Body       ProblemDetails
 	StatusCode int
@@ -2544,6 +2606,22 @@ func (response LeaseSandbox429ApplicationProblemPlusJSONResponse) VisitLeaseSand
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
 	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LeaseSandbox503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response LeaseSandbox503ApplicationProblemPlusJSONResponse) VisitLeaseSandboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4231,6 +4309,22 @@ func (response PostSandboxByIDResume429ApplicationProblemPlusJSONResponse) Visit
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
 	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PostSandboxByIDResume503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandboxByIDResume503ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDResumeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }

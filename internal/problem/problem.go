@@ -67,6 +67,8 @@ var kinds = []kind{
 	{"permission_denied", http.StatusBadRequest, fs.ErrPermission},
 	{"unsupported_capability", http.StatusNotImplemented, errors.ErrUnsupported},
 
+	{ImageNotFound, http.StatusBadRequest, sandbox.ErrNotFound}, // after that of a sandbox, which is what it matches otherwise
+
 	{FileError, http.StatusBadRequest, nil},
 	{BadRequest, http.StatusBadRequest, nil},
 	{Unauthorized, http.StatusUnauthorized, nil},
@@ -75,6 +77,7 @@ var kinds = []kind{
 	{CrossOrigin, http.StatusForbidden, nil},
 	{NoRoute, http.StatusNotFound, nil},
 	{NoCluster, http.StatusNotFound, nil},
+	{ToolchainMissing, http.StatusNotImplemented, nil},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, nil},
 	{TooLarge, http.StatusRequestEntityTooLarge, nil},
 	{UnsupportedMediaType, http.StatusUnsupportedMediaType, nil},
@@ -87,6 +90,8 @@ var kinds = []kind{
 
 // Codes of the server's own.
 const (
+	ImageNotFound        = "image_not_found"
+	ToolchainMissing     = "toolchain_missing"
 	FileError            = "file_error" // Errno says what
 	BadRequest           = "bad_request"
 	Unauthorized         = "unauthorized"

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,6 +89,37 @@ func TestTypes(t *testing.T) {
 	over, ok := errors.AsType[*sandbox.CeilingError](p.Sentinel())
 	is.True(ok)
 	is.Equal(*over, *ceiling)
+}
+
+// TestNoneForgotten looks for sentinels of package sandbox that the table does
+// not have.
+func TestNoneForgotten(t *testing.T) {
+	is := is.New(t)
+	source, err := os.ReadFile("../../sandbox/errors.go")
+	is.NoErr(err)
+	found := regexp.MustCompile(`(?m)^\tErr\w+ += errors\.New\("(.*)"\)$`).FindAllSubmatch(source, -1)
+	is.True(len(found) >= 10)
+	for _, m := range found {
+		known := func(err error) bool { return err.Error() == string(m[1]) }
+		i := slices.IndexFunc(sentinels, known)
+		if i < 0 {
+			t.Errorf("%q is not walked", m[1])
+			continue
+		}
+		_, crosses := problem.Of(sentinels[i])
+		is.True(crosses)
+	}
+}
+
+// TestImageNotFound is a thing that a sandbox.ErrNotFound can be other than a
+// sandbox.
+func TestImageNotFound(t *testing.T) {
+	is := is.New(t)
+	p := problem.New(problem.ImageNotFound, "why")
+	is.Equal(p.Status, 400)
+	body, err := json.Marshal(p.Details)
+	is.NoErr(err)
+	is.True(errors.Is(problem.Decode(p.Status, body).Sentinel(), sandbox.ErrNotFound))
 }
 
 // TestEveryCode has no two rows alike, and each code keep its status.

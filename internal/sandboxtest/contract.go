@@ -143,6 +143,7 @@ func (c Contract) files(t *testing.T) {
 	fileCases.run(t, sb)
 	writeCases.run(t, sb)
 	nameCases.run(t, sb)
+	trackerCases.run(t, sb)
 	if !able {
 		t.Run("no FileSystem", func(t *testing.T) { noFileSystem(t, sb) })
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 	"github.com/hanzoai/sandbox/sandbox/image"
@@ -98,7 +99,7 @@ func BenchmarkLease(b *testing.B) {
 // BenchmarkPython runs a Python program of one line on image exec and on image
 // host, in sandboxes that are there already, in turns.
 func BenchmarkPython(b *testing.B) {
-	rt := runtimetest.New(b, sandbox.Config{Images: built(b, "exec")})
+	rt := runtimetest.New(b, sandbox.Config{Images: imagetest.Built(b, "exec")})
 	boxes := map[string]*sandbox.Sandbox{}
 	for _, name := range []string{"exec", "host"} {
 		sb, err := rt.Lease(b.Context(), sandbox.Spec{Image: name})

@@ -10,7 +10,9 @@ import (
 
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
 )
 
 // desktop starts what a desktop is made of, one when the other is ready, and
@@ -36,7 +38,7 @@ echo browser
 
 func TestDesktop(t *testing.T) {
 	is := is.New(t)
-	sb := onBuilt(t, "desktop")
+	sb := imagetest.Lease(t, sandbox.Spec{Image: "desktop", TTL: time.Hour})
 	write(t, sb, "/mnt/data/desktop.sh", desktop)
 	start := time.Now()
 	cmd := sb.Command("bash", "desktop.sh")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -92,7 +93,7 @@ var languages = map[string]language{
 // in a sandbox.
 func TestLanguages(t *testing.T) {
 	is := is.New(t)
-	sb := onBuilt(t, "exec")
+	sb := imagetest.Lease(t, sandbox.Spec{Image: "exec", TTL: time.Hour})
 	is.Equal(len(languages), 13)
 	is.Equal(sh(t, sb, "id -un; id -u; touch /usr/x 2>/dev/null || echo read-only"), "sandbox\n1000\nread-only")
 	for name, l := range languages {
@@ -118,7 +119,7 @@ func TestLanguages(t *testing.T) {
 // Go's compiled library is in the image, stays there, and others can be added.
 func TestGoCache(t *testing.T) {
 	is := is.New(t)
-	sb := onBuilt(t, "exec")
+	sb := imagetest.Lease(t, sandbox.Spec{Image: "exec", TTL: time.Hour})
 	write(t, sb, "/mnt/data/main.go", languages["go"].hello)
 	for range 2 {
 		start := time.Now()
@@ -132,7 +133,7 @@ func TestGoCache(t *testing.T) {
 // The libraries that data work takes are there, and draw.
 func TestDataLibraries(t *testing.T) {
 	is := is.New(t)
-	sb := onBuilt(t, "exec")
+	sb := imagetest.Lease(t, sandbox.Spec{Image: "exec", TTL: time.Hour})
 	write(t, sb, "/mnt/data/main.py", `
 import numpy, pandas, matplotlib.pyplot as plt, scipy.stats, sympy, PIL.Image, openpyxl, sklearn.linear_model
 import seaborn, statsmodels.api, networkx, requests, lxml.etree, docx, reportlab, plotly.express, bs4, yaml

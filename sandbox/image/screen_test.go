@@ -10,6 +10,7 @@ import (
 
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -17,7 +18,7 @@ import (
 // desktopRuntime has the class desktop on the recipe's image.
 func desktopRuntime(t testing.TB) *sandbox.Runtime {
 	t.Helper()
-	return runtimetest.New(t, sandbox.Config{Images: built(t, "desktop"), Classes: []sandbox.Class{
+	return runtimetest.New(t, sandbox.Config{Images: imagetest.Built(t, "desktop"), Classes: []sandbox.Class{
 		{Name: sandbox.ClassDesktop, TTL: time.Hour, Workdir: "/work", Screen: true, Image: "desktop"},
 	}})
 }
@@ -64,7 +65,7 @@ func TestScreen(t *testing.T) {
 // alone by the next.
 func TestScreenSurvives(t *testing.T) {
 	is := is.New(t)
-	cfg := sandbox.Config{Root: t.TempDir(), Images: built(t, "desktop"), Classes: []sandbox.Class{
+	cfg := sandbox.Config{Root: t.TempDir(), Images: imagetest.Built(t, "desktop"), Classes: []sandbox.Class{
 		{Name: sandbox.ClassDesktop, TTL: time.Hour, Workdir: "/work", Screen: true, Image: "desktop"},
 	}}
 	first, err := runtimetest.Open(t, cfg)

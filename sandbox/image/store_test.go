@@ -317,20 +317,6 @@ func TestSharedLayers(t *testing.T) {
 	}
 }
 
-func TestClassNeeds(t *testing.T) {
-	is := is.New(t)
-	s := open(t, image.Config{})
-	_, err := finish(s.Import(t.Context(), saved(t, newImage(t, files{"usr/bin/openbox": ""})), "bare"))
-	is.NoErr(err)
-	_, err = s.Image(t.Context(), sandbox.ImageRequest{Name: "bare", Class: "desktop", Dir: t.TempDir(), Holder: t.TempDir()})
-	is.True(errors.Is(err, sandbox.ErrInvalid))
-	is.True(strings.Contains(err.Error(), "Xtigervnc"))
-	is.True(strings.Contains(err.Error(), "chromium"))
-	is.True(!strings.Contains(err.Error(), "openbox")) // which it has
-	_, err = s.Image(t.Context(), sandbox.ImageRequest{Name: "host", Class: "desktop", Dir: t.TempDir(), Holder: t.TempDir()})
-	is.True(err == nil || strings.Contains(err.Error(), "image host lacks"))
-}
-
 func TestTooBig(t *testing.T) {
 	is := is.New(t)
 	dir := saved(t, newImage(t, files{"a": strings.Repeat("x", 60<<10)}, files{"b": strings.Repeat("y", 60<<10)}))

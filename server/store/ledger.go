@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -82,9 +83,37 @@ func (s *Store) Settle(ctx context.Context, id string, generation uint64, at tim
 	})
 }
 
+// Keep closes the open spans of sandboxes that are not among those that run,
+// without charging for more: of what became of them nobody will tell, as when
+// their folder was removed. It is for a server's start, when it is known what
+// runs and nothing is leased yet.
+func (s *Store) Keep(ctx context.Context, running []string) error {
+	ids, err := array(running)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, "UPDATE spans SET closed = 1 WHERE closed = 0 AND sandbox NOT IN (SELECT value FROM json_each(?))", ids)
+	return err
+}
+
+// array is a list for json_each.
+func array(list []string) (string, error) {
+	if list == nil {
+		return "[]", nil
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
 // Advance implements server.Ledger.
-func (s *Store) Advance(ctx context.Context, at time.Time) error {
-	return s.do(ctx, func(tx *sql.Tx) error { return advance(ctx, tx, at, "closed = 0") })
+func (s *Store) Advance(ctx context.Context, running []string, at time.Time) error {
+	ids, err := array(running)
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, func(tx *sql.Tx) error {
+		return advance(ctx, tx, at, "closed = 0 AND sandbox IN (SELECT value FROM json_each(?))", ids)
+	})
 }
 
 // advance charges for the spans from their watermarks to at, and moves the

@@ -128,16 +128,16 @@ func TestSpans(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
 	span := server.Span{Sandbox: "x", Generation: 2, Org: "acme", Class: "exec", Hour: 3600 * server.Cent, Start: begin}
 	is.NoErr(s.Open(ctx, span))
-	is.NoErr(s.Advance(ctx, begin.Add(10*time.Second)))
+	is.NoErr(s.Advance(ctx, []string{"x"}, begin.Add(10*time.Second)))
 	later := span
 	later.Start = begin.Add(5 * time.Second)
 	is.NoErr(s.Open(ctx, later)) // told again: it is the same span
-	is.NoErr(s.Advance(ctx, begin.Add(10*time.Second)))
-	is.NoErr(s.Advance(ctx, begin.Add(3*time.Second))) // a clock that went back
+	is.NoErr(s.Advance(ctx, []string{"x"}, begin.Add(10*time.Second)))
+	is.NoErr(s.Advance(ctx, []string{"x"}, begin.Add(3*time.Second))) // a clock that went back
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if err := s.Advance(ctx, begin.Add(30*time.Second)); err != nil {
+			if err := s.Advance(ctx, []string{"x"}, begin.Add(30*time.Second)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -151,7 +151,7 @@ func TestSpans(t *testing.T) {
 	is.NoErr(s.Close())
 	s = open(t, root) // after a crash
 	is.NoErr(s.Settle(ctx, "x", 3, begin.Add(90*time.Second)))
-	is.NoErr(s.Advance(ctx, begin.Add(1000*time.Second)))
+	is.NoErr(s.Advance(ctx, []string{"x"}, begin.Add(1000*time.Second)))
 	balance, err := s.Balance(ctx, "acme")
 	is.NoErr(err)
 	is.Equal(balance, int64(-60*server.Cent)) // a cent a second, for a minute
@@ -165,6 +165,36 @@ func TestSpans(t *testing.T) {
 	is.Equal(len(usage), 1)
 	is.Equal(usage[0].Seconds, int64(61))
 	is.Equal(usage[0].Amount, int64(61*server.Cent))
+}
+
+// TestForgottenSpans has time of what does not run any more not be charged, if
+// nobody has told how it ended.
+func TestForgottenSpans(t *testing.T) {
+	is := is.New(t)
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	begin := time.Unix(1_790_000_000, 0)
+	for _, id := range []string{"x", "y"} {
+		is.NoErr(s.Open(ctx, server.Span{Sandbox: id, Generation: 1, Org: "acme", Hour: 3600 * server.Cent, Start: begin}))
+	}
+	seconds := func() (n int64) {
+		usage, err := s.Usage(ctx, "acme", time.Time{})
+		is.NoErr(err)
+		for _, u := range usage {
+			n += u.Seconds
+		}
+		return n
+	}
+	is.NoErr(s.Advance(ctx, []string{"x", "y"}, begin.Add(10*time.Second)))
+	is.Equal(seconds(), int64(20))
+	is.NoErr(s.Advance(ctx, []string{"y", "'), ('x"}, begin.Add(20*time.Second)))
+	is.NoErr(s.Advance(ctx, nil, begin.Add(30*time.Second)))
+	is.Equal(seconds(), int64(30))
+	is.NoErr(s.Keep(ctx, []string{"y"}))
+	is.NoErr(s.Settle(ctx, "x", 2, begin.Add(40*time.Second))) // too late
+	is.NoErr(s.Settle(ctx, "y", 2, begin.Add(40*time.Second)))
+	is.Equal(seconds(), int64(50))
+	is.NoErr(s.Keep(ctx, nil))
 }
 
 func TestFreeStillCounts(t *testing.T) {

@@ -1,40 +1,21 @@
 package web_test
 
 import (
-	"errors"
 	"image"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/matryer/is"
 
-	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/internal/imagetest"
 	"github.com/hanzoai/sandbox/sandbox"
-	store "github.com/hanzoai/sandbox/sandbox/image"
 )
 
-// desktops has the class desktop be of the recipe's image, where .ci/run has
-// built it.
+// desktops has the class desktop be of the recipe's image.
 func desktops(t *testing.T) sandbox.Config {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		runtimetest.Lacks(t, err)
-	}
-	images, err := store.Open(store.Config{Dir: filepath.Join(cache, "hanzo-sandbox-test", "images")})
-	if err == nil {
-		_, err = images.Inspect("desktop")
-	}
-	if errors.Is(err, sandbox.ErrNotFound) && os.Getenv("SANDBOX_REQUIRE_IMAGES") == "" {
-		t.Skip("image desktop is not built: .ci/run images builds it")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sandbox.Config{Images: images, Classes: []sandbox.Class{
+	return sandbox.Config{Images: imagetest.Built(t, "desktop"), Classes: []sandbox.Class{
 		{Name: sandbox.ClassDesktop, TTL: time.Hour, Workdir: "/work", Screen: true, Image: "desktop"},
 	}}
 }

@@ -112,6 +112,8 @@ func (s *server) do(c *conn, r *wire.Request) error {
 		return ports(c)
 	case wire.OpShed:
 		return s.shed(c)
+	case wire.OpTree:
+		return s.tree(c, r)
 	}
 	return &wire.Error{Errno: syscall.ENOSYS, Text: "unknown operation"}
 }

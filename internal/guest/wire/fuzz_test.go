@@ -81,6 +81,7 @@ func FuzzRequest(f *testing.F) {
 		{},
 		{Op: wire.OpExec, Argv: []string{"sh", ""}, Env: []string{"A=b"}, Dir: "/", Limits: []wire.Limit{{Resource: 1, Value: 2}}},
 		{Op: wire.OpWatch, Deadline: time.Unix(1, 2), Orphan: 3, Bounds: wire.Bounds{Memory: 4, Pids: 5}},
+		{Op: wire.OpTree, Tree: wire.Tree{Entries: 1, Depth: 2, SkipHidden: true, Skip: []string{"a", ""}, Except: []string{"b"}, Track: true}},
 		{Op: wire.OpWrite, Path: "/p", Perm: 0o644, Offset: -1, All: true, Port: 80},
 	} {
 		f.Add(r.Append(nil))
@@ -118,6 +119,7 @@ func FuzzReplies(f *testing.F) {
 	stat := wire.Stat{Name: "n", Size: 1, Mode: 2, ModTime: time.Unix(3, 4)}
 	f.Add(stat.Append(nil))
 	f.Add(wire.AppendEntry(wire.AppendEntry(nil, &stat), &wire.Stat{}))
+	f.Add(wire.AppendTreeEntry(wire.AppendTreeEntry(nil, &wire.TreeEntry{Stat: stat, Changed: true}), &wire.TreeEntry{Omitted: wire.OmittedDepth}))
 	f.Add((&wire.Error{Phase: 1, Errno: 2, Path: "p", Text: "t"}).Append(nil))
 	f.Add((&wire.Exit{Code: 1, Signal: 2, Killed: true, Shed: true}).Append(nil))
 	f.Add((&wire.Shed{Killed: true, Memory: 1 << 40}).Append(nil))
@@ -126,6 +128,7 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fuzzStat(t, b)
 		fuzzEntries(t, b)
+		fuzzTree(t, b)
 		var e, e1 wire.Error
 		if e.Decode(b) == nil {
 			if err := e1.Decode(e.Append(nil)); err != nil || e != e1 {
@@ -169,6 +172,26 @@ func fuzzStat(t *testing.T, b []byte) {
 		t.Fatalf("%+v became %+v, %v", s, again, err)
 	}
 	_ = s.FileMode().String()
+}
+
+func fuzzTree(t *testing.T, b []byte) {
+	count := 0
+	var again []byte
+	err := wire.EachTreeEntry(b, func(e *wire.TreeEntry) error {
+		count++
+		e.Stat = timely(e.Stat)
+		again = wire.AppendTreeEntry(again, e)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	if 2*count > len(b) {
+		t.Fatalf("%d bytes hold %d entries", len(b), count)
+	}
+	if err := wire.EachTreeEntry(again, func(*wire.TreeEntry) error { count--; return nil }); err != nil || count != 0 {
+		t.Fatalf("%d entries more or less, %v", count, err)
+	}
 }
 
 func fuzzEntries(t *testing.T, b []byte) {

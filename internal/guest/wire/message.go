@@ -24,6 +24,7 @@ const (
 	OpDial
 	OpPorts
 	OpShed // end the command that has the most memory
+	OpTree // list what is below a directory
 )
 
 // Streams says which standard streams of a command the host is connected to.
@@ -57,6 +58,7 @@ type Request struct {
 	Perm   uint32
 	Offset int64
 	All    bool // make parents too, or remove a whole tree
+	Tree   Tree
 
 	Port uint16 // to dial
 
@@ -97,6 +99,7 @@ const (
 	tagDeadline
 	tagOrphan
 	tagBounds
+	tagTree
 )
 
 // Append appends the encoded request to b.
@@ -128,6 +131,9 @@ func (r *Request) Append(b []byte) []byte {
 	b = putUint(b, tagOrphan, uint64(r.Orphan))
 	if r.Bounds != (Bounds{}) {
 		b = putBytes(b, tagBounds, r.Bounds.append(nil))
+	}
+	if t := r.Tree.append(nil); len(t) > 0 {
+		b = putBytes(b, tagTree, t)
 	}
 	return b
 }
@@ -193,6 +199,8 @@ func (r *Request) set(tag byte, v value) error {
 		r.Orphan = time.Duration(v.uint())
 	case tagBounds:
 		return r.Bounds.decode(v)
+	case tagTree:
+		return r.Tree.decode(v)
 	}
 	return nil
 }

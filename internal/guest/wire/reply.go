@@ -32,6 +32,8 @@ const (
 	tagShed
 	tagChanged
 	tagChangedNano
+	tagTouched
+	tagOmitted
 )
 
 // Append appends the encoded stat to b.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -29,7 +28,7 @@ func build(c *call) error {
 	var out paths
 	c.flags.Var(&out, "o", "write the image to `PATH`.tar, or as an OCI layout to the folder PATH; may be repeated")
 	force := c.flags.Bool("force", false, "build it again, with Debian's updates, though its recipe is the same")
-	quiet := c.flags.Bool("q", false, "say nothing of what the programs say that build it")
+	c.flags.BoolVar(&c.quiet, "q", false, "say nothing of how far it is, nor what the programs say that build it")
 	as := c.flags.String("as", "", "the `name` it gets in the store; the recipe's by default")
 	if err := c.parse(0, 1); err != nil {
 		return err
@@ -46,7 +45,7 @@ func build(c *call) error {
 		name = r.Name
 	}
 	if !canKeep() {
-		return c.buildAside(r, out, *quiet)
+		return c.buildAside(r, out)
 	}
 	s, err := c.store()
 	if err != nil {
@@ -58,7 +57,7 @@ func build(c *call) error {
 	}
 	if err == nil && have.Recipe == r.Digest() && !*force {
 		fmt.Fprintf(c.Stdout, "%s is built: %s, %s in %d files\n", name, have.Digest, size(have.Size), have.Entries)
-	} else if err := c.buildInto(s, r, name, *quiet); err != nil {
+	} else if err := c.buildInto(s, r, name); err != nil {
 		return err
 	}
 	for _, path := range out {
@@ -78,22 +77,22 @@ func (c *call) recipes() error {
 	return w.Flush()
 }
 
-func (c *call) log(quiet bool) io.Writer {
-	if quiet {
+func (c *call) log() io.Writer {
+	if c.quiet {
 		return io.Discard
 	}
 	return c.Stderr
 }
 
 // buildInto builds a recipe into the store.
-func (c *call) buildInto(s *image.Store, r *recipe.Recipe, name string, quiet bool) (err error) {
-	tmp, err := os.MkdirTemp("", "sandbox-image-")
+func (c *call) buildInto(s *image.Store, r *recipe.Recipe, name string) (err error) {
+	tmp, remove, err := s.Temp()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	layout := filepath.Join(tmp, "layout")
-	built, err := recipe.Build(c.ctx, r, layout, c.log(quiet))
+	built, err := recipe.Build(c.ctx, r, layout, c.log())
 	if err != nil {
 		return err
 	}
@@ -111,11 +110,11 @@ func (c *call) buildInto(s *image.Store, r *recipe.Recipe, name string, quiet bo
 
 // buildAside builds a recipe for a user who cannot unpack it: into the layouts
 // that were asked for.
-func (c *call) buildAside(r *recipe.Recipe, out paths, quiet bool) error {
+func (c *call) buildAside(r *recipe.Recipe, out paths) error {
 	if len(out) != 1 || strings.HasSuffix(out[0], ".tar") {
 		return errors.New("build: without root there is no store: name one folder by -o, for an OCI layout")
 	}
-	built, err := recipe.Build(c.ctx, r, out[0], c.log(quiet))
+	built, err := recipe.Build(c.ctx, r, out[0], c.log())
 	if err != nil {
 		return err
 	}

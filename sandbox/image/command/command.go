@@ -47,6 +47,7 @@ type call struct {
 	ctx   context.Context //nolint:containedctx // of the one call that it lives for
 	flags *flag.FlagSet
 	args  []string
+	quiet bool // tell what has come of it, not how far it is
 }
 
 // Run runs the command line and returns the exit code: 2 is one that makes no

@@ -17,7 +17,10 @@ import (
 func (c *call) show(what string, steps iter.Seq2[image.Progress, error]) error {
 	width := terminalWidth(c.Stderr)
 	tell := c.lines(what)
-	if width > 0 {
+	switch {
+	case c.quiet:
+		tell = func(image.Progress) {}
+	case width > 0:
 		tell = func(p image.Progress) { fmt.Fprint(c.Stderr, "\r\x1b[K", bar(what, p, width)) }
 		defer fmt.Fprint(c.Stderr, "\r\x1b[K")
 	}

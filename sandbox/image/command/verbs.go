@@ -16,6 +16,7 @@ import (
 func pull(c *call) error {
 	anonymous := c.flags.Bool("anonymous", false, "do not log in by the docker configuration")
 	plain := c.flags.Bool("http", false, "without TLS")
+	c.quietFlag()
 	if err := c.parse(1, 1); err != nil {
 		return err
 	}
@@ -29,6 +30,7 @@ func pull(c *call) error {
 }
 
 func importImage(c *call) error {
+	c.quietFlag()
 	if err := c.parse(2, 2); err != nil {
 		return err
 	}
@@ -40,6 +42,7 @@ func importImage(c *call) error {
 }
 
 func export(c *call) error {
+	c.quietFlag()
 	if err := c.parse(2, 2); err != nil {
 		return err
 	}
@@ -121,6 +124,10 @@ func size(n int64) string {
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.0f kB", float64(n)/1e3)
+}
+
+func (c *call) quietFlag() {
+	c.flags.BoolVar(&c.quiet, "q", false, "do not tell how far it is")
 }
 
 // canKeep reports whether this user can put images into a store.

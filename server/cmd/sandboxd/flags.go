@@ -19,9 +19,11 @@ type settings struct {
 	oidc                     server.OIDC
 	limits                   server.Limits
 	maxLife, idle, grace     time.Duration
+	charge                   time.Duration
 	prepaid                  string
 	debug                    bool
 	previews, frames         string
+	images                   imagePolicy
 
 	serviceKey string
 	fees       server.Fees
@@ -82,19 +84,31 @@ func settingsOf(env *environment) (*settings, error) {
 	flags.StringVar(&s.previews, "previews", "", "the `address` below which ports are shown: https://*.example.com, or without *. for paths; by default http://*.localhost")
 	flags.StringVar(&s.frames, "frames", "", "the `sites`, with commas between them, that may show terminals and screens in a frame")
 	flags.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on at the end")
+	flags.DurationVar(&s.charge, "charge", time.Minute, "how often the time of running sandboxes is charged")
 	flags.StringVar(&s.prepaid, "billing", "postpaid", "`mode`: postpaid records what is had, prepaid refuses what the balance does not cover")
+	flags.StringVar(&s.images.byClass, "images", "", "what leases get that name no image, as `class=image,…`, or an image for all; by default host")
+	flags.StringVar(&s.images.registries, "registries", "", "`hosts` of registries that leases may name images of; * is any whose address is public")
+	flags.StringVar(&s.images.platform, "platform-registries", "", "`hosts` of registries on which a lease may name its own organisation's images alone; asked with this user's docker login")
+	flags.StringVar(&s.images.shared, "shared-orgs", "", "`organisations` there whose images all leases may name")
+	flags.StringVar(&s.images.folders, "image-folders", "", "`folders` in which leases may name archives and root file systems")
 	flags.BoolVar(&s.debug, "debug", false, "logs more")
 	if err := parse(flags, env, env.args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%w: %q is no command: have keys and ledger", errUsage, flags.Arg(0))
+		return nil, fmt.Errorf("%w: %q is no command: have keys, ledger and images", errUsage, flags.Arg(0))
 	}
 	return s, s.complete(env)
 }
 
 // complete takes in the variables that other programs of this kind have too.
 func (s *settings) complete(env *environment) error {
+	if s.charge <= 0 {
+		return fmt.Errorf("%w: --charge %v: want more than 0", errUsage, s.charge)
+	}
+	if err := s.images.check(); err != nil {
+		return err
+	}
 	s.serviceKey, _ = env.get("CODE_EXEC_API_KEY")
 	switch s.prepaid {
 	case "postpaid", "prepaid":

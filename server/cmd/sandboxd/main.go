@@ -3,6 +3,15 @@
 //	sandboxd [--listen ADDRESS] [--root FOLDER] …
 //	sandboxd keys create|list|revoke …
 //	sandboxd ledger credit|balance|usage …
+//	sandboxd images build|pull|import|list …
+//
+// Each flag has an environment variable of its name, as SANDBOXD_LISTEN. These
+// have no flag:
+//
+//	CODE_EXEC_API_KEY          the service key, for /v1/exec and its files alone
+//	CODE_EXEC_FEE_CENTS[_RUN]  what a run of the code interpreter costs; 1 cent
+//	SANDBOX_FEE_CENTS[_CLASS]  what a lease costs; nothing
+//	SANDBOX_HOUR_CENTS[_CLASS] what an hour of an engine costs, by the second; nothing
 //
 // It is one static binary with the engine in it, and must be root. Its first
 // start prints a key, which is kept nowhere but as a hash. Sandboxes survive
@@ -26,6 +35,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
 	defer stop()
 	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
+	if code, ok := errors.AsType[exitError](err); ok {
+		os.Exit(int(code))
+	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
@@ -54,6 +66,8 @@ func run(ctx context.Context, env *environment) error {
 			return keys(ctx, env, env.args[1:])
 		case "ledger":
 			return ledger(ctx, env, env.args[1:])
+		case "images":
+			return images(ctx, env, env.args[1:])
 		}
 	}
 	return serve(ctx, env)

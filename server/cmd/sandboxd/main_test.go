@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func command(t *testing.T, root string, env []string, arg ...string) *osexec.Cmd {
+func daemonCommand(t testing.TB, root string, env []string, arg ...string) *osexec.Cmd {
 	t.Helper()
 	if engine.Embedded() != nil {
 		runtimetest.Lacks(t, "this test binary does not carry the engine: ", engine.Embedded())
@@ -58,7 +58,7 @@ func command(t *testing.T, root string, env []string, arg ...string) *osexec.Cmd
 // output runs a command of the program's and returns what it prints.
 func output(t *testing.T, root string, env []string, arg ...string) (string, error) {
 	t.Helper()
-	cmd := command(t, root, env, arg...)
+	cmd := daemonCommand(t, root, env, arg...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -76,9 +76,9 @@ type process struct {
 	err   chan error
 }
 
-func startDaemon(t *testing.T, root string, env ...string) *process {
+func startDaemon(t testing.TB, root string, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: command(t, root, env), err: make(chan error, 1)}
+	p := &process{cmd: daemonCommand(t, root, env), err: make(chan error, 1)}
 	p.cmd.Stderr = t.Output()
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *process) key() string {
 	return ""
 }
 
-func (p *process) stop(t *testing.T) error {
+func (p *process) stop(t testing.TB) error {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func (p *process) stop(t *testing.T) error {
 	}
 }
 
-func status(t *testing.T, url, key string) int {
+func status(t testing.TB, url, key string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -144,6 +144,49 @@ func status(t *testing.T, url, key string) int {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
+}
+
+// endAll ends the sandboxes of a key's holder, which would outlive the server.
+func endAll(t *testing.T, p *process, key string) {
+	t.Helper()
+	is := is.New(t)
+	remote, err := client.New(p.url, client.Config{Key: key})
+	is.NoErr(err)
+	for info, err := range remote.List(t.Context()) {
+		is.NoErr(err)
+		is.NoErr(sandbox.Handle(remote, info.ID).End(t.Context()))
+	}
+}
+
+// BenchmarkReady starts a server until it says that it is ready, which it does
+// when a program has run.
+func BenchmarkReady(b *testing.B) {
+	root := b.TempDir()
+	for b.Loop() {
+		p := startDaemon(b, root)
+		if got := status(b, p.url+"/readyz", ""); got != http.StatusOK {
+			b.Fatal(got)
+		}
+		b.StopTimer()
+		if err := p.stop(b); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// TestHeaderTooLarge has a request's head be bounded.
+func TestHeaderTooLarge(t *testing.T) {
+	is := is.New(t)
+	p := startDaemon(t, t.TempDir(), "SANDBOXD_KEY=sk-a-key-for-automation")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/livez", nil)
+	is.NoErr(err)
+	req.Header.Set("X-Large", strings.Repeat("x", 256<<10))
+	resp, err := http.DefaultClient.Do(req)
+	is.NoErr(err)
+	resp.Body.Close()
+	is.Equal(resp.StatusCode, http.StatusRequestHeaderFieldsTooLarge)
+	is.NoErr(p.stop(t))
 }
 
 // TestDaemon is a server's life: its first start, commands beside it, its end
@@ -207,7 +250,7 @@ func TestDaemon(t *testing.T) {
 
 	usage, err := output(t, root, nil, "ledger", "usage", "--org", "default")
 	is.NoErr(err)
-	is.True(strings.Contains(usage, "runtime"))
+	is.True(strings.Contains(usage, "lease"))
 	b, err := os.ReadFile(filepath.Join(root, "server.db"))
 	is.NoErr(err)
 	is.True(!bytes.Contains(b, []byte(key)))
@@ -226,7 +269,7 @@ func TestSeededKey(t *testing.T) {
 func TestRefusedToStart(t *testing.T) {
 	for _, env := range []string{
 		"CODE_EXEC_FEE_CENTS=free", "CODE_EXEC_FEE_CENTS_RUN=-1", "CODE_EXEC_FEE_CENTS=1.5", "SANDBOX_FEE_CENTS_DEV=x", "SANDBOX_HOUR_CENTS=9999999999999",
-		"SANDBOXD_BILLING=sometimes", "SANDBOXD_RUNS=many", "SANDBOXD_KEY=short", "SANDBOX_EXEC_TIMEOUT_SEC=soon", "SANDBOXD_LISTEN=nowhere",
+		"SANDBOXD_BILLING=sometimes", "SANDBOXD_RUNS=many", "SANDBOXD_IMAGES=nosuch=x", "SANDBOXD_CHARGE=0s", "SANDBOXD_KEY=short", "SANDBOX_EXEC_TIMEOUT_SEC=soon", "SANDBOXD_LISTEN=nowhere",
 	} {
 		if out, err := output(t, t.TempDir(), []string{env}); err == nil {
 			t.Errorf("%s was taken: %s", env, out)

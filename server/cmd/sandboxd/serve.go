@@ -13,6 +13,7 @@ import (
 
 	"github.com/hanzoai/sandbox/exec"
 	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/sandbox/image"
 	"github.com/hanzoai/sandbox/server"
 	"github.com/hanzoai/sandbox/server/store"
 )
@@ -50,7 +51,7 @@ func serve(ctx context.Context, env *environment) (err error) {
 	if err := d.firstKey(ctx, env); err != nil {
 		return err
 	}
-	if err := d.open(); err != nil {
+	if err := d.open(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.stdout, "listening on http://%s\n", listener.Addr())
@@ -76,28 +77,79 @@ func (d *daemon) firstKey(ctx context.Context, env *environment) error {
 	return nil
 }
 
-func (d *daemon) open() (err error) {
+func (d *daemon) open(ctx context.Context) (err error) {
 	s := d.settings
+	images, err := image.Open(s.imageConfig())
+	if err != nil {
+		return err
+	}
+	meter := server.NewMeter(d.store, s.fees, d.log)
 	d.runtime, err = sandbox.New(sandbox.Config{
 		Root: filepath.Join(s.root, "runtime"), Runsc: s.runsc, MaxLife: s.maxLife, Idle: s.idle,
-		Events: server.Meter(d.store, s.fees, d.log), Logger: d.log,
+		Images: images, Classes: s.classes(), Events: meter.Event, Logger: d.log,
 	})
 	if err != nil {
 		return err
 	}
-	d.ready = &readiness{runtime: d.runtime}
-	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
-	if err != nil {
+	meter.Opened()
+	if err := d.serveRuntime(ctx); err != nil {
 		return errors.Join(err, d.runtime.Detach())
 	}
+	return nil
+}
+
+// running lists the sandboxes that have an engine.
+func (d *daemon) running(ctx context.Context) (ids []string, err error) {
+	for info, err := range d.runtime.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if info.Status == sandbox.StatusRunning {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids, nil
+}
+
+// settle has the ledger know what runs, after a life of which it was not told
+// all, or a root that was removed.
+func (d *daemon) settle(ctx context.Context) error {
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	return d.store.Keep(ctx, running)
+}
+
+// charge has what runs be charged for until now. What does not run any more is
+// charged by its event, and never by mistake.
+func (d *daemon) charge(ctx context.Context, now time.Time) error {
+	running, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	return d.store.Advance(ctx, running, now)
+}
+
+func (d *daemon) serveRuntime(ctx context.Context) error {
+	if err := d.settle(ctx); err != nil {
+		return err
+	}
+	s := d.settings
+	d.ready = newReadiness(d.runtime)
+	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
+	if err != nil {
+		return err
+	}
+	sandboxes := server.Runtime(d.runtime)
 	handler, err := server.New(server.Config{
-		Sandboxes: server.Runtime(d.runtime), Interpreter: server.Interpret(interpreter, server.Runtime(d.runtime)), Keys: d.store, OIDC: s.oidc,
+		Sandboxes: sandboxes, Interpreter: server.Interpret(interpreter, server.Gated(d.store, s.fees, sandboxes)), Keys: d.store, OIDC: s.oidc,
 		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
 		Previews: s.previews, Frames: strings.FieldsFunc(s.frames, func(r rune) bool { return r == ',' || r == ' ' }),
 	})
 	if err != nil {
-		return errors.Join(err, d.runtime.Detach())
+		return err
 	}
 	d.http = &http.Server{
 		Handler:           handler,
@@ -109,24 +161,22 @@ func (d *daemon) open() (err error) {
 	return nil
 }
 
-// advanceEvery is how often the time of sandboxes that run is charged.
-const advanceEvery = time.Minute
-
 // run serves until ctx ends, then lets requests end, then lets go of the
 // sandboxes, which live on.
 func (d *daemon) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() { served <- d.http.Serve(listener) }()
 	go d.ready.check(ctx) //nolint:errcheck // whoever asks is told
-	tick := time.NewTicker(advanceEvery)
+	tick := time.NewTicker(d.settings.charge)
 	defer tick.Stop()
 	for {
 		select {
 		case now := <-tick.C:
-			if err := d.store.Advance(ctx, now); err != nil && ctx.Err() == nil {
+			if err := d.charge(ctx, now); err != nil && ctx.Err() == nil {
 				d.log.Error("running sandboxes were not charged", "error", err)
 			}
 		case err := <-served:
+			d.ready.end()
 			return errors.Join(err, d.runtime.Detach())
 		case <-ctx.Done():
 			return d.shutdown(context.WithoutCancel(ctx))

@@ -1,6 +1,7 @@
 # The screen of a sandbox, as its user: an X server that speaks RFB at localhost:5900, a window manager, a panel. It is started
 # once and then looks after itself.
-command -v Xtigervnc >/dev/null || { echo "the image has no Xtigervnc" >&2; exit 1; }
+server=$(command -v Xtigervnc || command -v Xvnc) || { echo "the image has no X server for VNC" >&2; exit 1; }
+command -v xset >/dev/null || { echo "the image has no xset, by which a screen is watched over" >&2; exit 1; }
 mkdir /tmp/screen 2>/dev/null || exit 0 # it has been started: by an earlier process of the host's
 mkdir -p -m 0700 "$XDG_RUNTIME_DIR"
 mkdir -p -m 1777 /tmp/.X11-unix
@@ -56,13 +57,16 @@ keep() {
 (
 	while :; do
 		rm -f /tmp/.X1-lock /tmp/.X11-unix/X1
-		Xtigervnc :1 -displayfd 3 -rfbport 5900 -localhost -SecurityTypes None -AlwaysShared -desktop Sandbox \
+		"$server" :1 -displayfd 3 -rfbport 5900 -localhost -SecurityTypes None -AlwaysShared -desktop Sandbox \
 			-geometry 1280x800 -depth 24 -nolisten tcp 3>&1 >>/tmp/screen/log 2>&1 | {
 			read -r ready || exit
 			exec >>/tmp/screen/log 2>&1
 			xsetroot -solid '#35506b' -cursor_name left_ptr
-			keep tint2 -c /tmp/screen/panel &
-			keep openbox &
+			! command -v tint2 >/dev/null || keep tint2 -c /tmp/screen/panel &
+			for manager in openbox fluxbox icewm xfwm4; do
+				! command -v "$manager" >/dev/null || break
+			done
+			keep "$manager" &
 			wait
 		}
 		sleep 1

@@ -1,0 +1,5 @@
+//go:build !race
+
+package imagetest
+
+const race = false
