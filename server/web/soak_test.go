@@ -36,7 +36,7 @@ func TestScreenGoesOn(t *testing.T) {
 	rounds, half := 0, time.Now().Add(while/2)
 	for begin := time.Now(); time.Since(begin) < while; rounds++ {
 		before := v.picture("soak")
-		for range 20 {
+		for range 3 {
 			v.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, rand.Float64()*1280, rand.Float64()*700))
 		}
 		v.changed(before, window, 100) // it goes on being drawn
