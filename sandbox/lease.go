@@ -302,6 +302,9 @@ func (s *instance) create(ctx context.Context, env []string) error {
 		return err
 	}
 	s.mu.Lock()
+	if s.class().Screen {
+		env = slices.Concat(screenEnv, env)
+	}
 	s.row.Env = environment(image, env)
 	// The lease begins now, however long it took to fetch the image.
 	now := time.Now()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hanzoai/sandbox/exec"
@@ -145,6 +146,7 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 		Sandboxes: sandboxes, Interpreter: server.Interpret(interpreter, server.Gated(d.store, s.fees, sandboxes)), Keys: d.store, OIDC: s.oidc,
 		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
+		Previews: s.previews, Frames: strings.FieldsFunc(s.frames, func(r rune) bool { return r == ',' || r == ' ' }),
 	})
 	if err != nil {
 		return err
