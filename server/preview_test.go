@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -128,9 +129,7 @@ func (p *showing) do(method, address string, header http.Header, body io.Reader)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	resp, err := p.client.Do(req)
 	if err != nil {
 		p.t.Fatal(err)
