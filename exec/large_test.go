@@ -25,6 +25,9 @@ func makeFiles(t testing.TB, sb *sandbox.Sandbox, n int) {
 // nothing to do with them: no more of them than Limits.Entries is looked at.
 func TestHundredThousandFiles(t *testing.T) {
 	is := is.New(t)
+	if testing.Short() {
+		t.Skip("it makes a hundred thousand files")
+	}
 	rt := runtimetest.New(t, sandbox.Config{})
 	l := newLab(t, rt, exec.Config{Limits: exec.Limits{Entries: 2000}})
 	sb := l.sandboxTest(t)

@@ -140,6 +140,9 @@ func runCrash(t *testing.T, root, change, step string) map[string][]string {
 }
 
 func TestCrashAtEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it kills processes, half a hundred times")
+	}
 	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
 	for change := range changes {
 		t.Run(change, func(t *testing.T) {

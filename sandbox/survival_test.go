@@ -109,6 +109,9 @@ func loadOnce(ctx context.Context, rt *sandbox.Runtime, i, n int, say func(...an
 // again, at any moment.
 func TestKilledUnderLoad(t *testing.T) {
 	is := is.New(t)
+	if testing.Short() {
+		t.Skip("it kills processes for a minute")
+	}
 	runtimetest.New(t, sandbox.Config{}) // skips where no engine can run
 	before := runtimetest.Snapshot()
 	root := t.TempDir()

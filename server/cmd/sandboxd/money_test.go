@@ -168,6 +168,9 @@ func kills() int {
 // and each run at most once.
 func TestKilledServersMoney(t *testing.T) {
 	is := is.New(t)
+	if testing.Short() {
+		t.Skip("it kills processes for half a minute")
+	}
 	root := t.TempDir()
 	watch := watchEngines(t, root)
 	p := moneyDaemon(t, root)
