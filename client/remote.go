@@ -108,6 +108,9 @@ func (r *Remote) lease(ctx context.Context, spec *sandbox.Spec) (string, error) 
 	if spec.TTL < 0 {
 		return "", fmt.Errorf("%w: a negative TTL", sandbox.ErrInvalid)
 	}
+	if spec.Parked {
+		return "", fmt.Errorf("a lease without an engine: the server has no such: %w", errors.ErrUnsupported)
+	}
 	for _, kv := range spec.Env {
 		if !utf8.ValidString(kv) {
 			return "", fmt.Errorf("%w: environment entry %.40q is no UTF-8, which is all that the wire has", sandbox.ErrInvalid, kv)

@@ -18,6 +18,7 @@ func (c Contract) leases(t *testing.T) {
 	t.Run("nothing to come back to", c.nothingThere)
 	t.Run("use lengthens", c.lengthened)
 	t.Run("terminal", c.terminalSeen)
+	t.Run("parked", c.leasedParked)
 	if _, able := c.Sandboxes.(sandbox.Renewer); able {
 		t.Run("renew", c.renew)
 		return
@@ -27,6 +28,32 @@ func (c Contract) leases(t *testing.T) {
 		_, err := c.lease(t).Renew(bounded(t), time.Hour)
 		is.True(errors.Is(err, errors.ErrUnsupported))
 	})
+}
+
+// leasedParked takes a file for a sandbox that has not run, or says that it cannot.
+func (c Contract) leasedParked(t *testing.T) {
+	is := is.New(t)
+	ctx := bounded(t)
+	sb, err := c.tryLease(t, func(s *sandbox.Spec) { s.Parked = true })
+	if _, able := c.Sandboxes.(sandbox.Stager); !able {
+		is.True(errors.Is(err, errors.ErrUnsupported)) // and nothing is leased
+		_, err := c.lease(t).Stage(ctx)
+		is.True(errors.Is(err, errors.ErrUnsupported))
+		return
+	}
+	is.NoErr(err)
+	is.Equal(describe(t, sb).Status, sandbox.StatusParked)
+	_, err = sb.FS(ctx).Open("file")
+	is.True(errors.Is(err, sandbox.ErrConflict))
+	stage, err := sb.Stage(ctx)
+	is.NoErr(err)
+	is.NoErr(stage.WriteFile(ctx, "file", strings.NewReader("staged"), 0o644))
+	is.NoErr(stage.Close())
+	same := c.leaseOf(t, func(s *sandbox.Spec) { s.ID = sb.ID() })
+	is.Equal(same.ID(), sb.ID())
+	is.Equal(read(t, sb, "file"), "staged")
+	_, err = sb.Stage(ctx)
+	is.True(errors.Is(err, sandbox.ErrConflict))
 }
 
 // comeBack comes back to a sandbox that runs, with a Spec whose rest would be

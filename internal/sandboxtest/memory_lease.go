@@ -39,6 +39,9 @@ func (m *Memory) lease(ctx context.Context, spec *sandbox.Spec) (*instance, erro
 			return s, err
 		}
 	}
+	if spec.Parked {
+		return nil, errors.ErrUnsupported
+	}
 	if err := complete(spec); err != nil {
 		return nil, err
 	}
