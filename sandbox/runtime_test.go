@@ -365,19 +365,19 @@ func TestTakeOverCollects(t *testing.T) {
 }
 
 // broken is an image that cannot be started.
-type broken struct{}
+type broken struct{ root string }
 
-func (broken) Image(context.Context, sandbox.ImageRequest) (*sandbox.Image, error) {
-	return &sandbox.Image{Root: "/nonexistent/root"}, nil
+func (b broken) Image(context.Context, sandbox.ImageRequest) (*sandbox.Image, error) {
+	return &sandbox.Image{Root: b.root, Binds: []sandbox.Bind{{Source: "/nonexistent/source", Target: "/opt"}}}, nil
 }
 
 func TestStartThatFails(t *testing.T) {
 	is := is.New(t)
 	before := runtimetest.Snapshot()
-	rt := runtimetest.New(t, sandbox.Config{Images: broken{}})
+	rt := runtimetest.New(t, sandbox.Config{Images: broken{t.TempDir()}})
 	_, err := rt.Lease(t.Context(), sandbox.Spec{})
 	is.True(err != nil)
-	is.True(strings.Contains(err.Error(), "/nonexistent/root")) // the engine's own words
+	is.True(strings.Contains(err.Error(), "/nonexistent/source")) // the engine's own words
 	is.NoErr(rt.Close())
 	is.Equal(runtimetest.Left(before), nil)
 }
