@@ -11,7 +11,10 @@ import (
 )
 
 // A peer is the page at the other end of a terminal's or screen's socket.
-type peer struct{ ws *websocket.Conn }
+type peer struct {
+	ws         *websocket.Conn
+	ping, pong time.Duration
+}
 
 const (
 	// peerMessage bounds a message from the page.
@@ -31,13 +34,13 @@ func meet(w http.ResponseWriter, r *http.Request, protocols ...string) (*peer, e
 		return nil, err
 	}
 	ws.SetReadLimit(peerMessage)
-	return &peer{ws}, nil
+	return &peer{ws, pingEvery, pongTimeout}, nil
 }
 
 // watch breaks the socket when the page is gone without a word, until ctx
 // ends. Somebody must read meanwhile.
 func (p *peer) watch(ctx context.Context) {
-	tick := time.NewTicker(pingEvery)
+	tick := time.NewTicker(p.ping)
 	defer tick.Stop()
 	for {
 		select {
@@ -45,7 +48,7 @@ func (p *peer) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		ping, cancel := context.WithTimeout(ctx, pongTimeout)
+		ping, cancel := context.WithTimeout(ctx, p.pong)
 		err := p.ws.Ping(ping)
 		cancel()
 		if err != nil && ctx.Err() == nil {

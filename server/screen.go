@@ -92,7 +92,10 @@ func carry(ctx context.Context, page *peer, screen net.Conn) string {
 	defer screen.Close()
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tasks.Go(func() { page.watch(run) })
+	tasks.Go(func() {
+		defer screen.Close() // a screen that takes nothing holds up who would notice that the page is gone
+		page.watch(run)
+	})
 	tasks.Go(func() {
 		defer screen.Close()
 		for {

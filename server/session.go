@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"regexp"
 	"sync"
 
@@ -85,8 +84,7 @@ func (ss *sessions) find(key [2]string) (*session, error) {
 type session struct {
 	named  bool
 	term   *sandbox.Terminal
-	keys   *io.PipeReader
-	typing *io.PipeWriter
+	keys   *keys
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -108,14 +106,13 @@ const (
 )
 
 func newSession(named bool) *session {
-	s := &session{named: named, term: sandbox.NewTerminal(24, 80), viewers: map[*viewer]struct{}{}}
-	s.keys, s.typing = io.Pipe()
+	s := &session{named: named, term: sandbox.NewTerminal(24, 80), keys: newKeys(), viewers: map[*viewer]struct{}{}}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
 func (s *session) run(ctx context.Context, cmd *sandbox.Cmd) error {
-	defer s.keys.Close()
+	defer s.keys.close()
 	cmd.Terminal, cmd.Stdin, cmd.Stdout = s.term, s.keys, s
 	return cmd.Run(ctx)
 }
@@ -240,15 +237,16 @@ func (v *viewer) next(ctx context.Context) ([]byte, error) {
 	return b, nil
 }
 
-// typed types, on a terminal of this viewer's size.
-func (v *viewer) typed(b []byte) {
+// typed types, on a terminal of this viewer's size. The program may not read:
+// ctx is how long to wait for it.
+func (v *viewer) typed(ctx context.Context, b []byte) {
 	v.mu.Lock()
 	rows, cols := v.rows, v.cols
 	v.mu.Unlock()
 	if r, c := v.term.Size(); rows > 0 && (r != rows || c != cols) {
 		v.term.Resize(rows, cols) //nolint:errcheck // it is one that a terminal can have
 	}
-	v.typing.Write(b) //nolint:errcheck // after the end there is nobody to type to
+	v.keys.send(ctx, b)
 }
 
 // resize gives the terminal this viewer's size: of several the last who did

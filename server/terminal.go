@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -56,7 +57,10 @@ func (s *server) terminalSocket(w http.ResponseWriter, r *http.Request) {
 func show(socket context.Context, page *peer, v *viewer) {
 	ctx, cancel := context.WithCancel(socket)
 	defer cancel()
-	v.tasks.Go(func() { page.watch(ctx) })
+	v.tasks.Go(func() {
+		defer cancel() // listen may be held up, and not notice that the page is gone
+		page.watch(ctx)
+	})
 	v.tasks.Go(func() {
 		defer cancel()
 		listen(socket, ctx, page, v)
@@ -78,12 +82,17 @@ func show(socket context.Context, page *peer, v *viewer) {
 // has been told why.
 func listen(socket, rest context.Context, page *peer, v *viewer) {
 	typed := make(chan []byte, typedAhead)
-	defer close(typed)
+	typing, giveUp := context.WithCancel(socket)
 	v.tasks.Go(func() {
+		defer giveUp()
 		for b := range typed {
-			v.typed(b)
+			v.typed(typing, b)
 		}
 	})
+	defer func() {
+		close(typed)
+		time.AfterFunc(lastKeys, giveUp)
+	}()
 	for {
 		kind, b, err := page.ws.Read(socket)
 		if err != nil {
@@ -103,6 +112,10 @@ func listen(socket, rest context.Context, page *peer, v *viewer) {
 // typedAhead is how many messages may wait for a program that does not read,
 // while the page is still asked whether it is there.
 const typedAhead = 64
+
+// lastKeys is how long a program may take to read what a page that has gone
+// had typed.
+const lastKeys = time.Second
 
 // resizeMessage is the one text that is not typed. Anything that is only like
 // it may have been pasted.
