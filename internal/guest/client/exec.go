@@ -42,7 +42,7 @@ func (c *Client) Exec(ctx context.Context, cmd *Command) (wire.Exit, error) {
 		l.Close()
 		return wire.Exit{}, err
 	}
-	r := &run{call: l, done: make(chan struct{}), killed: make(chan struct{})}
+	r := &run{call: l, size: cmd.Size, rows: cmd.Rows, cols: cmd.Cols, done: make(chan struct{}), killed: make(chan struct{})}
 	return r.run(ctx, cmd)
 }
 
@@ -76,9 +76,12 @@ type run struct {
 	sinks  map[wire.Kind]*sink
 	source *source
 
-	sendMu sync.Mutex
-	done   chan struct{} // closed when Exec returns
-	killed chan struct{} // closed when the grace is over
+	size func() (rows, cols uint16) // nil without a terminal
+
+	sendMu     sync.Mutex
+	rows, cols uint16        // as the guest has been told
+	done       chan struct{} // closed when Exec returns
+	killed     chan struct{} // closed when the grace is over
 }
 
 func (r *run) run(ctx context.Context, cmd *Command) (wire.Exit, error) {
@@ -147,8 +150,22 @@ func (e *StreamError) Unwrap() error { return e.Err }
 func (r *run) send(kind wire.Kind, payload []byte) error {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
-	_, err := r.call.Write(wire.AppendFrame(nil, kind, payload))
+	var frames []byte
+	if r.size != nil && kind == wire.KindStdin { // what is typed, after the size that it is typed at
+		frames = r.resize(false)
+	}
+	_, err := r.call.Write(wire.AppendFrame(frames, kind, payload))
 	return err
+}
+
+// resize is the frame of the size, if that is news. The caller holds r.sendMu.
+func (r *run) resize(always bool) []byte {
+	rows, cols := r.size()
+	if !always && rows == r.rows && cols == r.cols {
+		return nil
+	}
+	r.rows, r.cols = rows, cols
+	return wire.AppendFrame(nil, wire.KindResize, wire.Size(rows, cols))
 }
 
 // listen takes what the command says until its end.
@@ -207,8 +224,9 @@ func (r *run) relay(cmd *Command) {
 				cmd.Resized = nil
 				continue
 			}
-			rows, cols := cmd.Size()
-			r.send(wire.KindResize, wire.Size(rows, cols))
+			r.sendMu.Lock()
+			r.call.Write(r.resize(true)) //nolint:errcheck // whoever listens notices
+			r.sendMu.Unlock()
 		}
 	}
 }

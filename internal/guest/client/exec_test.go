@@ -167,6 +167,26 @@ func TestSignalsAndSizes(t *testing.T) {
 	is.NoErr(<-ended)
 }
 
+// TestSizeBeforeKeys has what is typed after a change of size arrive after it,
+// also if the change itself is still to be told.
+func TestSizeBeforeKeys(t *testing.T) {
+	is := is.New(t)
+	heard := make(chan string, 1)
+	c := serve(t, func(g *guest) {
+		g.request()
+		g.send(wire.KindCredit, string(wire.Credit(wire.KindStdin, 16)))
+		p, _ := g.hear(wire.KindResize)
+		heard <- p
+		g.hear(wire.KindStdin)
+		g.exit(wire.Exit{})
+	})
+	cmd := &client.Command{Stdin: strings.NewReader("in"), Size: func() (rows, cols uint16) { return 30, 90 }}
+	cmd.Rows, cmd.Cols = 24, 80
+	_, err := c.Exec(within(t, patience), cmd)
+	is.NoErr(err)
+	is.Equal(<-heard, string(wire.Size(30, 90)))
+}
+
 func TestContextEndsWithRequest(t *testing.T) {
 	is := is.New(t)
 	cause := errors.New("why")
