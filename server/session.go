@@ -25,7 +25,10 @@ const maxSessions = 16
 // open returns the session of a name, or a new one.
 func (ss *sessions) open(ctx context.Context, s *server, p principal, id, name string) (*session, error) {
 	key := [2]string{id, name}
-	if found, err := ss.find(key); found != nil || err != nil {
+	ss.mu.Lock()
+	found, err := ss.find(key)
+	ss.mu.Unlock()
+	if found != nil || err != nil {
 		return found, err
 	}
 	giveBack, err := s.slots.take(ctx, p.Org)
@@ -34,9 +37,9 @@ func (ss *sessions) open(ctx context.Context, s *server, p principal, id, name s
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if found := ss.held[key]; found != nil && name != "" {
+	if found, err := ss.find(key); found != nil || err != nil { // others have opened theirs meanwhile
 		giveBack()
-		return found, nil
+		return found, err
 	}
 	made := newSession(name != "")
 	if name != "" {
@@ -59,12 +62,12 @@ func (ss *sessions) open(ctx context.Context, s *server, p principal, id, name s
 	return made, nil
 }
 
+// find returns the session of a name, if it has one and there is. It refuses
+// what would be one too many. The caller holds ss.mu.
 func (ss *sessions) find(key [2]string) (*session, error) {
 	if key[1] == "" {
 		return nil, nil
 	}
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
 	n := 0
 	for k := range ss.held {
 		if k[0] == key[0] {
