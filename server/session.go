@@ -187,8 +187,10 @@ func (s *session) leave(v *viewer) {
 }
 
 // questions are sequences that a terminal answers, as if its user had typed
-// the answer: they are not asked again when the past is shown.
-var questions = regexp.MustCompile(`\x1b\[[>=?]?[0-9;]*c|\x1b\[\??[0-9;]*n|\x1b\[\??[0-9;]*\$p|\x1b\[>[0-9;]*q|\x1b\[[0-9;]*x|\x1b\][0-9;]*;\?(?:\x07|\x1b\\)|\x1bP[+$]q[^\x1b]*\x1b\\|\x1bZ|\x05`)
+// the answer: they are not asked again when the past is shown. Each may begin
+// with one character of its own in the place of an escape and a letter.
+var questions = regexp.MustCompile(`(?:\x1b\[|\x{9b})(?:[>=?]?[0-9;]*c|\??[0-9;]*n|\??[0-9;]*\$p|>[0-9;]*q|[0-9;]*x)|` +
+	`(?:\x1b\]|\x{9d})[0-9;]*;\?[0-9;?]*(?:\x07|\x1b\\|\x{9c})|(?:\x1bP|\x{90})[+$]q[^\x1b\x{9c}]*(?:\x1b\\|\x{9c})|\x1bZ|\x{9a}|\x05`)
 
 // past is the last of what has been shown. The caller holds s.mu.
 func (s *session) past() []byte {

@@ -124,7 +124,8 @@ func TestResizeMessage(t *testing.T) {
 func TestPastAsksNothing(t *testing.T) {
 	is := is.New(t)
 	s := newSession(true)
-	s.Write([]byte("\x1b[32mgreen\x1b[0m\x1b[c\x1b[>0c\x1b[6n\x1b[?1$p\x1b]11;?\x07\x1b]10;?\x1b\\\x1b[>q\x1bP+q544e\x1b\\\x05 end"))
+	s.Write([]byte("\x1b[32mgreen\x1b[0m\x1b[c\x1b[>0c\x1b[6n\x1b[?1$p\x1b]11;?\x07\x1b]10;?\x1b\\\x1b[>q\x1bP+q544e\x1b\\\x05" +
+		"\u009bc\u009b6n\u009d11;?\u009c\x1b]4;1;?;2;?\x07\x1b]10;?;?\x07\u0090$qm\u009c end"))
 	v := s.join()
 	is.Equal(string(v.replay), "\x1b[32mgreen\x1b[0m end")
 }
