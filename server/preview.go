@@ -141,10 +141,13 @@ func (s *server) stillOpen(ctx context.Context, p *pass) error {
 // from a page of the preview, or is a person's step from elsewhere to it. It
 // makes no difference whether it asks for a socket.
 func fromItself(r *http.Request, scheme string) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
-		return len(origins) == 1 && strings.EqualFold(origins[0], scheme+"://"+r.Host)
+		// A form of a page without referrers comes from null.
+		null := origins[0] == "null" && site == "same-origin"
+		return len(origins) == 1 && (null || strings.EqualFold(origins[0], scheme+"://"+r.Host))
 	}
-	switch r.Header.Get("Sec-Fetch-Site") {
+	switch site {
 	case "", "none", "same-origin":
 		return true
 	}

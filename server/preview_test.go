@@ -274,6 +274,8 @@ func TestPreviewOrigins(t *testing.T) {
 		{"the API's own page", http.Header{"Origin": {p.url}}, false},
 		{"another scheme", http.Header{"Origin": {strings.Replace(p.origin, "http:", "https:", 1)}}, false},
 		{"nowhere", http.Header{"Origin": {"null"}}, false},
+		{"its form, without referrers", http.Header{"Origin": {"null"}, "Sec-Fetch-Site": {"same-origin"}, "Sec-Fetch-Mode": {"navigate"}}, true},
+		{"a frame of no origin", http.Header{"Origin": {"null"}, "Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}}, false},
 		{"two origins", http.Header{"Origin": {p.origin, "https://evil.example"}}, false},
 	} {
 		for _, upgrade := range []bool{false, true} {
