@@ -239,6 +239,7 @@ func (s *server) unwrite(r *http.Response) error {
 	p := passIn(r.Request.Context())
 	root := s.previews.root(previewed{p.ID, p.Port})
 	narrowCookies(r.Header, root)
+	narrowClearing(r.Header)
 	if root == "/" {
 		return nil
 	}

@@ -246,8 +246,9 @@ func TestPreviewHeaders(t *testing.T) {
 	is.Equal(own.get("x-api-key"), []string{"own"})
 	is.Equal(len(own.get("cookie")), 0)
 
-	set := p.get(p.base+"/cookies", http.Header{"Cookie": {cookie}}).Header["Set-Cookie"]
-	is.Equal(set, []string{"own=1; Path=/; HttpOnly", "wide=1", "wide2=1;Path=/x"})
+	set := p.get(p.base+"/cookies", http.Header{"Cookie": {cookie}}).Header
+	is.Equal(set["Set-Cookie"], []string{"own=1; Path=/; HttpOnly", "wide=1", "wide2=1;Path=/x"})
+	is.Equal(set["Clear-Site-Data"], []string{`"cache", "storage"`})
 }
 
 // TestPreviewOrigins has no page of another site use the cookie, whether it

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -153,5 +154,25 @@ func narrowCookies(h http.Header, root string) {
 			kept = append(kept, part)
 		}
 		h.Add("Set-Cookie", strings.Join(kept, ";"))
+	}
+}
+
+// ofOneOrigin is what can be cleared without the other previews of the site.
+// Cookies are not: those of all its hosts would go.
+var ofOneOrigin = []string{`"cache"`, `"storage"`, `"executionContexts"`}
+
+// narrowClearing has an answer clear what is of its own origin.
+func narrowClearing(h http.Header) {
+	var kept []string
+	for _, line := range h.Values("Clear-Site-Data") {
+		for what := range strings.SplitSeq(line, ",") {
+			if what = strings.TrimSpace(what); slices.Contains(ofOneOrigin, what) {
+				kept = append(kept, what)
+			}
+		}
+	}
+	h.Del("Clear-Site-Data")
+	if len(kept) > 0 {
+		h.Set("Clear-Site-Data", strings.Join(kept, ", "))
 	}
 }

@@ -45,7 +45,7 @@ class App(http.server.BaseHTTPRequestHandler):
         if path == "/away":
             return self.answer(b"", 302, [("Location", self.path.partition("?")[2])])
         if path == "/cookies":
-            return self.answer(b"", 200, [("Set-Cookie", line) for line in (
+            return self.answer(b"", 200, [("Clear-Site-Data", '"cache", "cookies","storage", "*"')] + [("Set-Cookie", line) for line in (
                 "own=1; Path=/; HttpOnly", "wide=1; Domain=localhost", "wide2=1; domain = .localhost ;Path=/x;  DOMAIN=localhost",
                 "__Host-sandbox-preview=stolen; Secure; Path=/", "sandbox-preview-" + self.headers["Host"].split(".")[0] + "=stolen")])
         if path == "/large":
