@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -16,7 +17,9 @@ const inFrame = `document.querySelector("iframe")?.contentDocument`
 func TestConsole(t *testing.T) {
 	is := is.New(t)
 	v := newVisit(t, sandbox.Config{})
-	v.do(chromedp.Navigate(v.url+"/"), chromedp.Click("#key"), keys("sk-wrong\r"))
+	v.do(chromedp.Navigate(v.url + "/"))
+	v.until(`document.activeElement.id === "key"`)
+	v.do(keys("sk-wrong\r"))
 	v.until(`document.getElementById("say").textContent.includes("not valid")`)
 	v.do(chromedp.Click("#key"), keys(v.key+"\r"))
 	v.until(`!document.getElementById("main").hidden`)
@@ -44,15 +47,25 @@ func TestConsole(t *testing.T) {
 	value[any](v, `document.querySelector("iframe").contentDocument.querySelector("#status button").click()`)
 	v.until(shown(inFrame+"?") + `?.includes("$")`)
 
-	// Files and ports.
+	// Files, by whatever name, and ports.
 	sb := sandbox.Handle(v.rt, id)
-	is.NoErr(sb.Command("sh", "-c", "mkdir -p sub && echo hello > sub/file.txt").Run(v.ctx))
-	v.do(chromedp.Click("[data-view=files]"))
-	v.until(`[...document.querySelectorAll("#view td button")].some((b) => b.textContent === "sub/" && (b.click(), true))`)
-	v.until(`[...document.querySelectorAll("#view td button")].some((b) => b.textContent === "file.txt")`)
+	is.NoErr(sb.Command("sh", "-c", `for name in sub ' a..b ' "$(printf 'no\377text')"; do mkdir -p "$name" && echo hello > "$name/in $name"; done`).Run(v.ctx))
+	for _, name := range []string{"sub", " a..b ", "no\uFFFDtext"} {
+		v.do(chromedp.Click("[data-view=files]"))
+		v.until(`[...document.querySelectorAll("#view td button")].some((b) => b.textContent === ` + strconv.Quote(name+"/") + ` && (b.click(), true))`)
+		v.until(`[...document.querySelectorAll("#view td button")].some((b) => b.textContent === ` + strconv.Quote("in "+name) + `)`)
+	}
 	serve(t, sb)
 	v.do(chromedp.Click("[data-view=ports]"))
 	v.until(`[...document.querySelectorAll("#view td button")].some((b) => b.textContent === "8000")`)
+
+	// What goes on elsewhere leaves the focus where it is.
+	value[any](v, `document.querySelector("#rows button").focus()`)
+	other := v.lease(sandbox.Spec{})
+	v.until(`document.querySelectorAll("#rows li").length === 2`)
+	is.NoErr(other.End(v.ctx))
+	v.until(`document.querySelectorAll("#rows li").length === 1`)
+	is.True(value[bool](v, `document.activeElement === document.querySelector("#rows button")`))
 
 	// Somebody else's end of it is seen without a word.
 	is.NoErr(sb.End(v.ctx))

@@ -28,6 +28,7 @@ function leave() {
   key = ""; sessionStorage.removeItem("key");
   choose("");
   $("main").hidden = $("leave").hidden = true; $("enter").hidden = false;
+  $("key").focus();
 }
 
 async function refresh() {
@@ -42,12 +43,14 @@ const left = (row) => {
   return s < 90 ? `, ${Math.round(s)} s left` : s < 5400 ? `, ${Math.round(s / 60)} min left` : `, ${Math.round(s / 3600)} h left`;
 };
 
-// draw keeps the buttons that are there, and the focus with them.
+// draw keeps the buttons that are there where they are, and the focus with
+// them: what is moved loses it.
 function draw() {
-  const list = $("rows"), have = new Map([...list.children].map((li) => [li.dataset.id, li]));
-  for (const row of rows) {
+  const list = $("rows"), ids = new Set(rows.map((row) => row.id));
+  for (const li of [...list.children]) if (!ids.has(li.dataset.id)) li.remove();
+  const have = new Map([...list.children].map((li) => [li.dataset.id, li]));
+  for (const [i, row] of rows.entries()) {
     let li = have.get(row.id);
-    have.delete(row.id);
     if (!li) {
       li = make("li", {}, make("button", { type: "button", onclick: () => choose(row.id) }, make("code"), make("small", { className: "status" })));
       li.dataset.id = row.id;
@@ -58,9 +61,8 @@ function draw() {
     const text = `${row.status}, ${row.class}${row.project ? " " + row.project : ""}${left(row)}`;
     if (small.textContent !== text) small.textContent = text;
     li.firstChild.setAttribute("aria-current", row.id === chosen);
-    list.append(li);
+    if (list.children[i] !== li) list.insertBefore(li, list.children[i]);
   }
-  for (const li of have.values()) li.remove();
   const row = rows.find((r) => r.id === chosen);
   if (chosen && !row) { choose(""); return; }
   if (!row) return;
@@ -84,7 +86,10 @@ const views = { terminal: framed("terminal", "&arg=console"), screen: framed("sc
 
 function show(name) {
   view = name; frame = null;
-  for (const tab of document.querySelectorAll("#tabs [role=tab]")) tab.setAttribute("aria-selected", tab.dataset.view === name);
+  for (const tab of document.querySelectorAll("#tabs [role=tab]")) {
+    tab.setAttribute("aria-selected", tab.dataset.view === name);
+    if (tab.dataset.view === name) $("view").ariaLabel = tab.textContent;
+  }
   $("view").replaceChildren();
   if (name) act(() => views[name](chosen, $("view")))();
 }
@@ -118,41 +123,44 @@ async function ports(id, box) {
     tab.opener = null;
     tab.location = url;
   });
-  const number = make("input", { type: "number", min: 1, max: 65535, required: true, ariaLabel: "Port" });
+  const number = make("input", { type: "number", min: 1, max: 65535, required: true });
   box.replaceChildren(make("div", {},
     make("p", { textContent: list.length ? "Ports that programs listen on:" : "No program listens on a port." }),
     make("table", {}, ...list.map(({ port, host }) => make("tr", {},
       make("td", {}, make("button", { type: "button", textContent: port, onclick: preview(port) })), make("td", { textContent: host })))),
     make("p", {}, make("button", { type: "button", textContent: "Look again", onclick: act(() => ports(id, box)) })),
-    make("form", { onsubmit: (e) => preview(number.valueAsNumber)(e) }, number, " ", make("button", { textContent: "Open" }))));
+    make("form", { onsubmit: (e) => preview(number.valueAsNumber)(e) }, make("label", {}, "Another port: ", number), " ", make("button", { textContent: "Open" }))));
 }
 
 const size = (n) => n < 1e3 ? n + " B" : n < 1e6 ? (n / 1e3).toFixed(1) + " kB" : (n / 1e6).toFixed(1) + " MB";
 
-async function files(id, box, path = "") {
-  const dir = await call("POST", "/v1/sandbox/read", { id, path });
+// coded is a file's name in an address. One that is no text is sent by its bytes.
+const coded = (s) => s.base64 ? [...atob(s.base64)].map((c) => "%" + c.charCodeAt(0).toString(16).padStart(2, "0")).join("") : encodeURIComponent(s.name);
+
+// files shows a directory, which is named by what is on the way to it.
+async function files(id, box, path = []) {
+  const fs = (...more) => at(id, "/fs?verbatim=1&path=" + [...path, ...more].map(coded).join("/"));
+  const { stats } = await call("GET", fs() + "&stat=list");
   if (id !== chosen || view !== "files") return;
   const again = (to) => act(() => files(id, box, to));
-  const inside = (name) => (path ? path + "/" : "") + name;
-  const fs = (name) => at(id, "/fs?path=" + encodeURIComponent(inside(name)));
-  const save = (name) => act(async () => {
-    const r = await call("GET", fs(name), undefined, "read");
+  const save = (s) => act(async () => {
+    const r = await call("GET", fs(s), undefined, "read");
     const url = URL.createObjectURL(await r.blob());
-    make("a", { href: url, download: name }).click();
+    make("a", { href: url, download: s.name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
   });
   const upload = make("input", { type: "file", multiple: true, ariaLabel: "Upload" });
   upload.onchange = act(async () => {
-    for (const f of upload.files) await call("POST", fs(f.name), f, "write");
+    for (const f of upload.files) await call("POST", fs(f), f, "write");
     await files(id, box, path);
   });
   const line = (s) => make("tr", {},
-    make("td", {}, make("button", { type: "button", textContent: s.name + (s.type === "directory" ? "/" : ""), onclick: s.type === "directory" ? again(inside(s.name)) : save(s.name) })),
+    make("td", {}, make("button", { type: "button", textContent: s.name + (s.type === "directory" ? "/" : ""), onclick: s.type === "directory" ? again([...path, s]) : save(s) })),
     make("td", { textContent: s.type === "file" ? size(s.size) : s.type }));
-  const up = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
   box.replaceChildren(make("div", {},
-    make("p", {}, make("code", { textContent: dir.path }), " ", ...(path ? [make("button", { type: "button", textContent: "Up", onclick: again(up) })] : [])),
-    make("table", {}, ...(dir.stats || dir.entries.map((name) => ({ name, type: "file", size: 0 }))).map(line)),
+    make("p", {}, make("code", { textContent: [rows.find((row) => row.id === id)?.workdir, ...path.map((s) => s.name)].join("/") }), " ",
+      ...(path.length ? [make("button", { type: "button", textContent: "Up", onclick: again(path.slice(0, -1)) })] : [])),
+    make("table", {}, ...stats.map(line)),
     make("p", {}, make("label", {}, "Upload: ", upload))));
 }
 
@@ -160,6 +168,7 @@ $("enter").onsubmit = act(async () => {
   key = $("key").value.trim(); $("key").value = "";
   await refresh();
   sessionStorage.setItem("key", key);
+  $("lease").elements[0].focus();
 });
 $("leave").onclick = leave;
 $("lease").onsubmit = act(async (e) => {
@@ -183,5 +192,17 @@ $("end").onclick = act(async () => {
   await refresh();
 });
 
-setInterval(() => { if (key && !document.hidden && !$("main").hidden) refresh().catch((e) => say(e.message)); }, 3000);
+let lost = false; // the server is not reached, as has been said
+setInterval(async () => {
+  if (!key || document.hidden || $("main").hidden) return;
+  try {
+    await refresh();
+    if (lost) say();
+    lost = false;
+  } catch (err) {
+    say(err.message);
+    lost = true;
+    if (err.status === 401) leave();
+  }
+}, 3000);
 if (key) act(refresh)(); else leave();
