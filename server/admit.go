@@ -18,6 +18,9 @@ type principal struct {
 	User  string // "" is the organisation itself
 	Admin bool   // sees all of Org
 	Name  string // of the credential, for limits and the ledger: never its secret
+	// Key is the hash of one of our own keys, by which it is seen whether it
+	// has been revoked since; zero for other credentials.
+	Key [sha256.Size]byte
 }
 
 // scope is what the principal sees.
@@ -151,5 +154,17 @@ func (a *admission) holder(ctx context.Context, token string) (principal, error)
 	if err != nil {
 		return principal{}, err
 	}
-	return principal{Org: key.Org, User: key.User, Admin: key.Admin, Name: "key:" + key.ID}, nil
+	return principal{Org: key.Org, User: key.User, Admin: key.Admin, Name: "key:" + key.ID, Key: HashKey(token)}, nil
+}
+
+// stillHolds refuses what was handed out to a key that has been revoked since.
+func (a *admission) stillHolds(ctx context.Context, p principal) error {
+	if p.Key == ([sha256.Size]byte{}) {
+		return nil
+	}
+	_, err := a.keys.Key(ctx, p.Key)
+	if errors.Is(err, ErrNoKey) {
+		return errBadCredential
+	}
+	return err
 }

@@ -113,6 +113,7 @@ func (s *server) redeem(w http.ResponseWriter, r *http.Request, of previewed, ti
 	p := &pass{
 		ID: of.id, Port: of.port, Run: g.run.UnixNano(), Until: time.Now().Add(previewLife).Unix(),
 		Org: g.principal.Org, User: g.principal.User, Admin: g.principal.Admin, Name: g.principal.Name,
+		Key: g.principal.Key[:],
 	}
 	if err := s.stillOpen(r.Context(), p); err != nil {
 		s.failPreview(w, r, err)
@@ -127,8 +128,11 @@ func (s *server) redeem(w http.ResponseWriter, r *http.Request, of previewed, ti
 }
 
 // stillOpen refuses once the sandbox has stopped running, also if it runs
-// again since.
+// again since, and once the key is no more by which the preview was opened.
 func (s *server) stillOpen(ctx context.Context, p *pass) error {
+	if err := s.admission.stillHolds(ctx, p.principal()); err != nil {
+		return err
+	}
 	info, err := s.running(ctx, p.principal(), p.ID)
 	gone := errors.Is(err, sandbox.ErrConflict) || errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrEnded) || errors.Is(err, sandbox.ErrLost)
 	if gone || err == nil && info.Created.UnixNano() != p.Run {

@@ -374,6 +374,11 @@ func TestPreviewEnds(t *testing.T) {
 	is.Equal(p.get(p.base+"/x", nil).Header.Get("Content-Type"), "application/problem+json")
 	serveInside(t, p.sb, 8000)
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 200)
+	key := p.keys[server.HashKey(p.key)]
+	p.keys[server.HashKey(p.key)] = server.Key{ID: key.ID, Revoked: time.Now()}
+	is.Equal(p.get(p.base+"/x", nil).StatusCode, 401) // what a key opened goes with it
+	p.keys[server.HashKey(p.key)] = key
+	is.Equal(p.get(p.base+"/x", nil).StatusCode, 200)
 	is.Equal(p.send(t.Context(), http.MethodDelete, "/v1/sandbox/"+p.id, "").StatusCode, 204)
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 401)
 }

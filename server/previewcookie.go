@@ -25,10 +25,13 @@ type pass struct {
 	User  string `json:"user,omitempty"`
 	Admin bool   `json:"admin,omitempty"`
 	Name  string `json:"name"`
+	Key   []byte `json:"key,omitempty"`
 }
 
 func (p *pass) principal() principal {
-	return principal{Org: p.Org, User: p.User, Admin: p.Admin, Name: p.Name}
+	holder := principal{Org: p.Org, User: p.User, Admin: p.Admin, Name: p.Name}
+	copy(holder.Key[:], p.Key)
+	return holder
 }
 
 // A seal makes passes that cannot be made elsewhere. Its key is of this

@@ -97,6 +97,9 @@ func (s *server) presented(r *http.Request, what string) (principal, error) {
 	if !ok || g.id != id || g.what != what {
 		return principal{}, errBadTicket
 	}
+	if err := s.admission.stillHolds(r.Context(), g.principal); err != nil {
+		return principal{}, err
+	}
 	_, err := s.running(r.Context(), g.principal, id)
 	return g.principal, err
 }
