@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -423,6 +424,24 @@ func TestNarrationAndSecrets(t *testing.T) {
 	is.Equal(n.status.Code, 0)
 	is.Equal(told.Session, "the-session")
 	is.Equal(told.Owner, sandbox.Owner{Org: "acme", Actor: "ada"})
+}
+
+// TestSecretsAreBounded has an output not be compared with a million words.
+func TestSecretsAreBounded(t *testing.T) {
+	d := newDesk(t, server.Config{})
+	for name, c := range map[string]struct {
+		blind []string
+		want  int
+	}{
+		"as many as can be": {slices.Repeat([]string{"a secret"}, 256), 200},
+		"too many":          {slices.Repeat([]string{"a secret"}, 257), 400},
+		"too long":          {[]string{strings.Repeat("x", 64<<10+1)}, 400},
+	} {
+		var r ran
+		if status := d.post("/v1/sandbox/run", object("id", d.id, "command", "true", "blind", c.blind), &r); status != c.want {
+			t.Errorf("%s: %d, want %d", name, status, c.want)
+		}
+	}
 }
 
 func TestRunsWait(t *testing.T) {
