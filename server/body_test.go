@@ -124,3 +124,20 @@ func TestSlowBody(t *testing.T) {
 	_, status := d.exec("command", "true")
 	is.Equal(status, 200)
 }
+
+// TestBodyOfAnUpgrade has a request that asks for another protocol be bound as
+// any other.
+func TestBodyOfAnUpgrade(t *testing.T) {
+	is := is.New(t)
+	d := newDesk(t, server.Config{Limits: server.Limits{JSONBody: 4 << 10}})
+	body := struct{ io.Reader }{strings.NewReader(`{"image":"` + strings.Repeat("x", 1<<20) + `"}`)}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v1/sandbox", body)
+	is.NoErr(err)
+	req.Header = http.Header{
+		"Authorization": {"Bearer " + d.key}, "Content-Type": {"application/json"}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+	}
+	resp, err := http.DefaultClient.Do(req)
+	is.NoErr(err)
+	resp.Body.Close()
+	is.Equal(resp.StatusCode, 413)
+}

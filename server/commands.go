@@ -201,6 +201,9 @@ func (c *command) cmd(sb *sandbox.Sandbox) (*sandbox.Cmd, error) {
 		}
 		argv = []string{"sh", "-c", c.Line}
 	}
+	if len(c.Blind) > maxSecrets || len(strings.Join(c.Blind, "")) > maxSecretBytes {
+		return nil, problem.New("invalid", fmt.Sprintf("blind: have at most %d secrets, of %d bytes in all", maxSecrets, maxSecretBytes))
+	}
 	cmd := sb.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
 	if c.Stdin != "" {
@@ -223,6 +226,13 @@ func (c *command) cmd(sb *sandbox.Sandbox) (*sandbox.Cmd, error) {
 }
 
 const maxUID = 1<<32 - 2
+
+// maxSecrets and maxSecretBytes bound what each byte of an output is compared
+// with.
+const (
+	maxSecrets     = 256
+	maxSecretBytes = 64 << 10
+)
 
 var resources = map[api.SandboxLimitResource]int{
 	api.SandboxLimitResourceAs:     syscall.RLIMIT_AS,

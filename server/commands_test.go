@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -216,6 +217,18 @@ func TestDirectories(t *testing.T) {
 	is.Equal(names, []string{"dir", "dir/.a", "dir/b.txt", "empty"})
 }
 
+// TestBrokenQuery has a path that is not there not be the directory's.
+func TestBrokenQuery(t *testing.T) {
+	d := newDesk(t, server.Config{})
+	for _, query := range []string{"path=100%.txt", "path=a;b.txt", "path=a&mkdir=1;parents=1"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+			if resp := d.send(t.Context(), method, "/v1/sandbox/"+d.id+"/fs?"+query, ""); resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s %s is %d", method, query, resp.StatusCode)
+			}
+		}
+	}
+}
+
 func TestPathRule(t *testing.T) {
 	d := newDesk(t, server.Config{})
 	for path, want := range map[string]int{
@@ -319,6 +332,38 @@ func TestStop(t *testing.T) {
 	events(t, elsewhere)
 }
 
+// A waiter is an Interpreter whose runs last.
+type waiter struct {
+	noInterpreter
+	entered, over chan struct{}
+}
+
+func (w waiter) Run(context.Context, sandbox.Owner, server.Snippet) (*server.Result, error) {
+	w.entered <- struct{}{}
+	<-w.over
+	return &server.Result{}, nil
+}
+
+// TestStopIsOfOnesOwn has a stranger name a session, who gets a new one.
+func TestStopIsOfOnesOwn(t *testing.T) {
+	is := is.New(t)
+	w := waiter{entered: make(chan struct{}), over: make(chan struct{})}
+	d := newDesk(t, server.Config{Interpreter: w})
+	stranger := &desk{t: t, url: d.url, key: d.keys.add("other", "eve", false)}
+	var runs sync.WaitGroup
+	defer runs.Wait()
+	defer close(w.over)
+	for _, of := range []*desk{d, stranger} {
+		runs.Go(func() {
+			of.send(t.Context(), http.MethodPost, "/v1/exec", object("lang", "bash", "code", "true", "session_id", d.id))
+		})
+		<-w.entered
+	}
+	var stopped struct{ Stopped int }
+	is.Equal(d.post("/v1/sandbox/stop", object("id", d.id), &stopped), 200)
+	is.Equal(stopped.Stopped, 1)
+}
+
 // TestCallerGone has a command end with the connection that it was asked for
 // by.
 func TestCallerGone(t *testing.T) {
@@ -379,6 +424,24 @@ func TestNarrationAndSecrets(t *testing.T) {
 	is.Equal(n.status.Code, 0)
 	is.Equal(told.Session, "the-session")
 	is.Equal(told.Owner, sandbox.Owner{Org: "acme", Actor: "ada"})
+}
+
+// TestSecretsAreBounded has an output not be compared with a million words.
+func TestSecretsAreBounded(t *testing.T) {
+	d := newDesk(t, server.Config{})
+	for name, c := range map[string]struct {
+		blind []string
+		want  int
+	}{
+		"as many as can be": {slices.Repeat([]string{"a secret"}, 256), 200},
+		"too many":          {slices.Repeat([]string{"a secret"}, 257), 400},
+		"too long":          {[]string{strings.Repeat("x", 64<<10+1)}, 400},
+	} {
+		var r ran
+		if status := d.post("/v1/sandbox/run", object("id", d.id, "command", "true", "blind", c.blind), &r); status != c.want {
+			t.Errorf("%s: %d, want %d", name, status, c.want)
+		}
+	}
 }
 
 func TestRunsWait(t *testing.T) {

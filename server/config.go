@@ -80,7 +80,9 @@ type Limits struct {
 	// JSONBody bounds a JSON body, by default 4 MiB, and FileBody one that is
 	// a file, by default 1 GiB.
 	JSONBody, FileBody int64
-	// BodyTime is how long a JSON body may take to arrive; 0 is 30 seconds.
+	// BodyTime is how long a JSON body may take to arrive, or the request of a
+	// command's socket, and how long a peer may take nothing of what a command
+	// had to say that is over; 0 is 30 seconds.
 	BodyTime time.Duration
 	// RunTime bounds a command, by default 15 minutes; callers can shorten it.
 	RunTime time.Duration

@@ -40,8 +40,12 @@ func (s typed) PostExec(ctx context.Context, r api.PostExecRequestObject) (api.P
 		return nil, err
 	}
 	defer giveBack()
-	run, leave := s.runs.enter(ctx, b.SessionID)
-	defer leave()
+	run := ctx
+	if _, err := s.cfg.Sandboxes(p.lessee()).Info(ctx, b.SessionID); err == nil { // else a new one is opened, whatever is called so
+		var leave func()
+		run, leave = s.runs.enter(ctx, b.SessionID)
+		defer leave()
+	}
 	result, err := interpreter.Run(run, p.lessee(), snippet(b, s.cfg.Limits.RunTime))
 	if err != nil {
 		return nil, s.leaseError(err)

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"path"
 	"strings"
@@ -92,7 +93,8 @@ func badForm(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, multipart.ErrMessageTooLarge) || strings.HasPrefix(err.Error(), "multipart: ") {
+	_, header := errors.AsType[textproto.ProtocolError](err)
+	if header || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, multipart.ErrMessageTooLarge) || strings.HasPrefix(err.Error(), "multipart: ") {
 		return problem.New(problem.BadRequest, "invalid body: the form is broken")
 	}
 	return err
@@ -152,7 +154,7 @@ func (s *server) sendFile(w http.ResponseWriter, r *http.Request) error {
 	defer f.Close()
 	h := w.Header()
 	h.Set("Content-Type", contentType(file.Name))
-	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(path.Base(file.Name)))
+	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+attrEscape.Replace(url.PathEscape(path.Base(file.Name))))
 	h.Set("Content-Security-Policy", "sandbox")
 	h.Set("Last-Modified", file.ModTime.UTC().Format(http.TimeFormat))
 	if _, err := io.CopyBuffer(onlyWriter{w}, onlyReader{f}, make([]byte, copyChunk)); err != nil {
@@ -160,6 +162,9 @@ func (s *server) sendFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	return nil
 }
+
+// attrEscape escapes what a path may have and a parameter may not: RFC 8187.
+var attrEscape = strings.NewReplacer("=", "%3D", ":", "%3A", "@", "%40")
 
 func contentType(name string) string {
 	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -134,6 +135,8 @@ func TestUploadRefused(t *testing.T) {
 		"through a folder": {formOf(filePart("a/../../x", "x")), 400},
 		"no name":          {formOf(filePart("", "x")), 400},
 		"quote":            {formOf(filePart(`a"b`, "x")), 400},
+		"end of a line":    {formOf(filePart("a\r\nb", "x")), 400},
+		"zero":             {formOf(filePart("a\x00b", "x")), 400},
 		"no file":          {formOf(fieldPart("session_id", "x")), 400},
 		"nothing":          {"", 400},
 		"cut":              {"--b\r\n" + filePart("x", "half of"), 400},
@@ -146,6 +149,18 @@ func TestUploadRefused(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, resp.StatusCode, f.want)
 		}
 	}
+}
+
+// TestDownloadName has a strict reader understand it.
+func TestDownloadName(t *testing.T) {
+	is := is.New(t)
+	c := newChat(t, server.Config{})
+	name := `a=b:c@d;e,f'g(h)*i&j$k+l%41 "é.txt`
+	_, up := c.upload("/v1/exec/upload", formOf(filePart(strings.ReplaceAll(name, `"`, `\"`), "x")))
+	resp := c.send("GET", "/v1/exec/download/"+up.SessionID+"/"+up.Files[0].FileID, "", nil)
+	_, params, err := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))
+	is.NoErr(err)
+	is.Equal(params["filename"], name)
 }
 
 func TestDownloadStaysInside(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 	"github.com/hanzoai/sandbox/internal/problem"
@@ -35,8 +36,9 @@ func (s *server) execSocket(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	x := newExecution(conn)
 	last := x.run(ctx, sandbox.Handle(s.sandboxes(r.Context()), id), s)
-	x.sendFrame(last) //nolint:errcheck // the peer may be gone
-	conn.Finish()     //nolint:errcheck // as above
+	conn.SetWriteDeadline(time.Now().Add(s.cfg.Limits.BodyTime)) //nolint:errcheck // it can be set
+	x.sendFrame(last)                                            //nolint:errcheck // the peer may be gone
+	conn.Finish()                                                //nolint:errcheck // as above
 }
 
 // mayExec refuses while there can still be a status.
@@ -79,19 +81,45 @@ var errKilled = errors.New("killed by the peer")
 
 // run runs the command and returns the last frame.
 func (x *execution) run(ctx context.Context, sb *sandbox.Sandbox, s *server) []byte {
+	patience := s.cfg.Limits.BodyTime
+	x.conn.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // it can be set
 	cmd, err := x.request(sb)
+	x.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
 	if err != nil {
 		return x.refusal(err, s)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var listening sync.WaitGroup
 	listening.Go(func() { x.listen(cancel) })
+	listening.Go(func() { x.watch(ctx, sb, patience) })
 	defer listening.Wait()
+	defer cancel(nil)
 	defer x.conn.SetReadDeadline(past) // which ends the listening
 	err = cmd.Run(ctx)
 	x.close()
 	return x.ending(ctx, err, s)
+}
+
+// watch gives up on a peer that takes nothing of what a sandbox had to say
+// that is gone: a slot is not held for it.
+func (x *execution) watch(ctx context.Context, sb *sandbox.Sandbox, patience time.Duration) {
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for gone := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		info, err := sb.Info(ctx)
+		if runs := err == nil && info.Status == sandbox.StatusRunning; runs || !gone {
+			gone = !runs
+			continue
+		}
+		x.close()
+		x.conn.SetWriteDeadline(past) //nolint:errcheck // it can be set
+		return
+	}
 }
 
 // request reads the first frame.

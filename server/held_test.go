@@ -17,20 +17,13 @@ import (
 	"github.com/hanzoai/sandbox/server"
 )
 
-// byTicket are the pages, which are the same for everybody, and the sockets in
-// them, which want a ticket that nobody gets of such a sandbox.
-var byTicket = map[string]bool{
-	"get_sandbox_by_id_terminal": true, "get_sandbox_by_id_terminal_ws": true,
-	"get_sandbox_by_id_screen": true, "get_sandbox_by_id_screen_ws": true,
-}
-
 // TestEnded asks everything of a sandbox that has ended.
 func TestEnded(t *testing.T) {
 	d := newDesk(t, server.Config{})
 	d.send(t.Context(), http.MethodDelete, "/v1/sandbox/"+d.id, "")
 	for _, r := range routes(t) {
-		if !strings.Contains(r.path, "{id}") && !bodyHasID[r.id] || byTicket[r.id] {
-			continue
+		if !strings.Contains(r.path, "{id}") && !bodyHasID[r.id] || r.public || r.ticket {
+			continue // pages are the same for all, and their sockets take no key
 		}
 		path := strings.NewReplacer("{id}", d.id, "{port}", "80").Replace(r.path)
 		req, err := http.NewRequestWithContext(t.Context(), r.method, d.url+path, strings.NewReader(`{"id":"`+d.id+`","argv":["true"],"path":"x","port":80}`))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -38,11 +39,15 @@ func (q query) is(name string) bool { return q.get(name) == "1" }
 
 func (s *server) target(r *http.Request) (*target, error) {
 	id := r.PathValue("id")
-	t := &target{all: s.sandboxes(r.Context()), id: id, query: query(r.URL.Query())}
+	values, queryErr := url.ParseQuery(r.URL.RawQuery)
+	t := &target{all: s.sandboxes(r.Context()), id: id, query: query(values)}
 	t.sandbox = sandbox.Handle(t.all, id)
 	info, err := t.all.Info(r.Context(), id)
 	if err != nil {
 		return nil, err
+	}
+	if queryErr != nil {
+		return nil, problem.New(problem.BadRequest, "the query cannot be read") // without its path it would be of the directory
 	}
 	t.name = orDot(t.query.get("path"))
 	if !t.query.is("verbatim") {

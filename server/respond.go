@@ -96,7 +96,7 @@ func cut(s string) string {
 // jsonBody reads a body that is decoded, within its bounds of size and time.
 // It is read to its end, as only then it is noticed that the caller hangs up.
 func (s *server) jsonBody(w http.ResponseWriter, r *http.Request) error {
-	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 || r.Header.Get("Upgrade") != "" {
+	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
 		return nil
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) {

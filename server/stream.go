@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/hanzoai/sandbox/internal/problem"
@@ -62,6 +63,8 @@ func (a streamed) write(w http.ResponseWriter) error {
 	lines.control.Flush() //nolint:errcheck // what cannot be flushed shows when it is written
 	stdout, stderr := &eventWriter{lines: lines, kind: "stdout"}, &eventWriter{lines: lines, kind: "stderr"}
 	status, err := a.server.carry(a.ctx, a.cmd, stdout, stderr)
+	// A command waits for who reads it, but what is left of it does not.
+	lines.control.SetWriteDeadline(time.Now().Add(a.server.cfg.Limits.BodyTime)) //nolint:errcheck // without one it takes longer
 	stdout.flush()
 	stderr.flush()
 	if err != nil {
@@ -102,10 +105,14 @@ func (l *lineWriter) write(e *event) error {
 type eventWriter struct {
 	lines *lineWriter
 	kind  string
-	held  []byte
+
+	mu   sync.Mutex // a Write that waits is given up on, and may still be there at the end
+	held []byte
 }
 
 func (e *eventWriter) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	b := append(e.held, p...)
 	n := wholeRunes(b)
 	e.held = append([]byte(nil), b[n:]...)
@@ -114,6 +121,8 @@ func (e *eventWriter) Write(p []byte) (int, error) {
 
 // flush sends what will not become a rune any more.
 func (e *eventWriter) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.send(e.held) //nolint:errcheck // the last event's fate is the same
 	e.held = nil
 }

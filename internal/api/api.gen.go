@@ -754,7 +754,7 @@ type SandboxRunIn struct {
 	// Example: ["ls","-l"]
 	Argv []string `json:"argv,omitempty,omitzero"`
 
-	// Blind Secrets to hide in what it says. Those shorter than 8 characters are not hidden.
+	// Blind Secrets to hide in what it says, 64 KiB in all. Those shorter than 8 characters are not hidden.
 	//
 	// Example: ["s3cr3t-t0ken"]
 	Blind []string `json:"blind,omitempty,omitzero"`

@@ -3,10 +3,12 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/hanzoai/sandbox/sandbox"
 	"github.com/hanzoai/sandbox/server"
 )
 
@@ -149,12 +151,19 @@ func (s *settings) price(env *environment) error {
 
 // byClass reads NAME, for all classes, and NAME_CLASS.
 func byClass(env *environment, prefix string) (map[string]int64, error) {
+	var known []string
+	for _, c := range sandbox.Classes() {
+		known = append(known, "_"+strings.ToUpper(c.Name))
+	}
 	table := map[string]int64{}
 	for _, kv := range env.all() {
 		name, _, _ := strings.Cut(kv, "=")
 		class, ok := strings.CutPrefix(name, prefix)
-		if !ok || class != "" && class[0] != '_' {
+		if !ok {
 			continue
+		}
+		if class != "" && !slices.Contains(known, class) {
+			return nil, fmt.Errorf("%w: %s: there is no such class: want %s with nothing more, or with one of %s", errUsage, name, prefix, strings.Join(known, ", "))
 		}
 		n, ok, err := cents(env, name)
 		if err != nil {

@@ -268,7 +268,7 @@ func TestSeededKey(t *testing.T) {
 // TestRefusedToStart has what cannot be meant not be served.
 func TestRefusedToStart(t *testing.T) {
 	for _, env := range []string{
-		"CODE_EXEC_FEE_CENTS=free", "CODE_EXEC_FEE_CENTS_RUN=-1", "CODE_EXEC_FEE_CENTS=1.5", "SANDBOX_FEE_CENTS_DEV=x", "SANDBOX_HOUR_CENTS=9999999999999",
+		"CODE_EXEC_FEE_CENTS=free", "CODE_EXEC_FEE_CENTS_RUN=-1", "CODE_EXEC_FEE_CENTS=1.5", "SANDBOX_FEE_CENTS_DEV=x", "SANDBOX_FEE_CENTS_NOPE=5", "SANDBOX_FEE_CENTSDEV=3", "SANDBOX_HOUR_CENTS=9999999999999",
 		"SANDBOXD_BILLING=sometimes", "SANDBOXD_RUNS=many", "SANDBOXD_IMAGES=nosuch=x", "SANDBOXD_CHARGE=0s", "SANDBOXD_KEY=short", "SANDBOX_EXEC_TIMEOUT_SEC=soon", "SANDBOXD_LISTEN=nowhere",
 	} {
 		if out, err := output(t, t.TempDir(), []string{env}); err == nil {
@@ -314,7 +314,7 @@ func TestFees(t *testing.T) {
 	s, err = of("CODE_EXEC_FEE_CENTS=5")
 	is.NoErr(err)
 	is.Equal(s.fees.Run, int64(5))
-	s, err = of("CODE_EXEC_FEE_CENTS_RUN=0", "CODE_EXEC_FEE_CENTS=5", "SANDBOX_FEE_CENTS=2", "SANDBOX_FEE_CENTS_DEV=7", "SANDBOX_FEE_CENTSX=9")
+	s, err = of("CODE_EXEC_FEE_CENTS_RUN=0", "CODE_EXEC_FEE_CENTS=5", "SANDBOX_FEE_CENTS=2", "SANDBOX_FEE_CENTS_DEV=7")
 	is.NoErr(err)
 	is.Equal(s.fees.Run, int64(0))
 	is.Equal(s.fees.Lease, map[string]int64{"": 2, "dev": 7})
