@@ -73,6 +73,9 @@ var doors = map[string]door{
 	"GET /openapi.json": openDoor,
 	"GET /docs":         openDoor,
 
+	"GET " + metadataPath:              openDoor,
+	"GET " + metadataPath + agentsPath: openDoor,
+
 	"POST /v1/exec":        execDoor,
 	"POST /v1/exec/upload": execDoor,
 	"GET /v1/exec/download/{session_id}/{fileId...}": execDoor,

@@ -25,7 +25,9 @@ func New(cfg Config) (http.Handler, error) {
 		origin:    http.NewCrossOriginProtection(),
 		mux:       http.NewServeMux(),
 	}
-	s.routes()
+	if err := s.routes(); err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(s.serve), nil
 }
 
@@ -44,7 +46,7 @@ type server struct {
 
 // routes registers every operation. Each goes through guard, which decides by
 // its pattern who may come in.
-func (s *server) routes() {
+func (s *server) routes() error {
 	strict := api.NewStrictHandlerWithOptions(typed{s}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: s.badBody, ResponseErrorHandlerFunc: s.fail,
 	})
@@ -56,6 +58,7 @@ func (s *server) routes() {
 	for alias, pattern := range aliases {
 		mux.HandleFunc(alias, mux.handlers[pattern])
 	}
+	return s.routeAgents(mux)
 }
 
 // typed has the operations whose bodies are values.
