@@ -100,7 +100,7 @@ func TestTerminal(t *testing.T) {
 	screen.wait(t, "40 100\r\n")
 
 	// An interrupt is a key like any other, and ends what is in front.
-	f.WriteString("sh -c 'echo be\"\"gun; sleep 1000'\r")
+	f.WriteString("sh -c 'echo be\"\"gun; exec sleep 1000'\r")
 	screen.wait(t, "begun")
 	f.WriteString("\x03")
 	screen.wait(t, "$ ")

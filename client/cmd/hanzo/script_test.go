@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -27,6 +29,10 @@ type checked struct{ *testing.M }
 func (c checked) Run() int {
 	remove := runtimetest.Isolate()
 	defer remove()
+	// What delivers signals runs from the first time on that some are wanted.
+	wanted := make(chan os.Signal, 1)
+	signal.Notify(wanted, syscall.SIGWINCH)
+	signal.Stop(wanted)
 	before := runtimetest.Snapshot()
 	code := c.M.Run()
 	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
