@@ -57,7 +57,9 @@ func (c *completeCmd) Run(a *app) error {
 		c.Words = c.Words[1:]
 	}
 	for _, word := range complete(a.parser.Model.Node, c.Words) {
-		fmt.Fprintln(os.Stdout, word)
+		if _, err := fmt.Fprintln(os.Stdout, word); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -196,8 +196,9 @@ func (a *app) ended(err error) error {
 			return &exitError{code: exit.Code}
 		case sandbox.CauseKilled:
 			return &exitError{code: 128 + int(syscall.SIGINT)}
+		default:
+			return &exitError{exit.Code, errors.New(string(exit.Cause))}
 		}
-		return &exitError{exit.Code, errors.New(string(exit.Cause))}
 	}
 	if start, ok := errors.AsType[*sandbox.StartError](err); ok {
 		code := 126

@@ -117,7 +117,11 @@ func TestTerminal(t *testing.T) {
 
 // command is this program as hanzo.
 func command(args ...string) *osexec.Cmd {
-	cmd := osexec.Command("/proc/self/exe", args...)
+	program := os.Getenv("HANZO")
+	if program == "" {
+		program = "/proc/self/exe"
+	}
+	cmd := osexec.Command(program, args...)
 	cmd.Args[0] = "hanzo"
 	cmd.Stderr = os.Stderr
 	return cmd

@@ -57,7 +57,7 @@ func (f *fileRef) UnmarshalText(b []byte) error {
 }
 
 // MarshalJSON is what was given.
-func (f fileRef) MarshalJSON() ([]byte, error) { return f.text, nil }
+func (f fileRef) MarshalJSON() ([]byte, error) { return f.text, nil } //nolint:unparam // as json.Marshaler has it
 
 type snippetFilesCmd struct {
 	Get snippetFilesGetCmd `cmd:"" help:"List the files of a session."`
