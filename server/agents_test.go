@@ -464,3 +464,27 @@ func TestAgentOwners(t *testing.T) {
 	_, r = a.call(t, "exec_sandbox", arguments{"id": sb.ID(), "argv": []string{"true"}})
 	is.Equal(field(r, "status"), float64(404))
 }
+
+// BenchmarkAgentCall is a tool's call beside the request that it becomes.
+func BenchmarkAgentCall(b *testing.B) {
+	url, key := agentServer(b, nil)
+	a := newAgent(b, url.URL, key, "")
+	_, leased := a.call(b, "lease_sandbox", nil)
+	id := field(leased, "id").(string)
+	b.Run("tool", func(b *testing.B) {
+		for b.Loop() {
+			a.call(b, "exec_sandbox", arguments{"id": id, "argv": []string{"true"}})
+		}
+	})
+	b.Run("rest", func(b *testing.B) {
+		client := &http.Client{Transport: bearer{key}}
+		for b.Loop() {
+			resp, err := client.Post(url.URL+"/v1/sandbox/"+id+"/exec", "application/json", strings.NewReader(`{"argv":["true"]}`))
+			if err != nil {
+				b.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	})
+}
