@@ -686,9 +686,9 @@ type SandboxPathIn struct {
 
 // SandboxPort A port that a program listens on.
 type SandboxPort struct {
-	// Host The preview host that serves it, where there are previews.
+	// Host The host, perhaps with a port, of its preview.
 	//
-	// Example:
+	// Example: sandbox-4f6o2w7qk3x5bzr2m7c4a-preview-8000.localhost:8080
 	Host string `json:"host,omitempty,omitzero"`
 
 	// Port Its number.
@@ -705,7 +705,7 @@ type SandboxPorts struct {
 
 // SandboxPreviewGrant A link to a preview.
 type SandboxPreviewGrant struct {
-	// ExpiresIn Seconds.
+	// ExpiresIn How many seconds the link is good for.
 	//
 	// Example: 30
 	ExpiresIn int64 `json:"expiresIn"`
@@ -1738,7 +1738,9 @@ type ClientInterface interface {
 
 	// PostSandboxByIDPreviewWithBody Open a port in a browser
 	//
-	// Mints a link to the preview of a port. This version answers 501.
+	// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+	// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+	// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1747,7 +1749,9 @@ type ClientInterface interface {
 
 	// PostSandboxByIDPreview Open a port in a browser
 	//
-	// Mints a link to the preview of a port. This version answers 501.
+	// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+	// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+	// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1781,42 +1785,45 @@ type ClientInterface interface {
 
 	// GetSandboxByIDScreen The screen, as a page
 	//
-	// Untyped, as a page is no value. This version answers 501.
+	// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 	//
 	// Corresponds with GET /v1/sandbox/{id}/screen (the `GetSandboxByIDScreen` operationId).
 	GetSandboxByIDScreen(ctx context.Context, id ID, params *GetSandboxByIDScreenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostSandboxByIDScreenTicket Mint a ticket for a screen
 	//
-	// This version answers 501.
+	// Mints what opens the screen's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 	//
 	// Corresponds with POST /v1/sandbox/{id}/screen/ticket (the `PostSandboxByIDScreenTicket` operationId).
 	PostSandboxByIDScreenTicket(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSandboxByIDScreenWs The screen, as a socket
 	//
-	// Untyped, as a socket is no value. This version answers 501.
+	// Untyped, as a socket is no value. Binary messages both ways are the bytes of RFB (RFC 6143), as port 5900 inside speaks it.
+	// It is closed with 1000 and a reason.
 	//
 	// Corresponds with GET /v1/sandbox/{id}/screen/ws (the `GetSandboxByIDScreenWs` operationId).
 	GetSandboxByIDScreenWs(ctx context.Context, id ID, params *GetSandboxByIDScreenWsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSandboxByIDTerminal The terminal, as a page
 	//
-	// Untyped, as a page is no value. This version answers 501.
+	// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 	//
 	// Corresponds with GET /v1/sandbox/{id}/terminal (the `GetSandboxByIDTerminal` operationId).
 	GetSandboxByIDTerminal(ctx context.Context, id ID, params *GetSandboxByIDTerminalParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostSandboxByIDTerminalTicket Mint a ticket for a terminal
 	//
-	// This version answers 501.
+	// Mints what opens the terminal's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 	//
 	// Corresponds with POST /v1/sandbox/{id}/terminal/ticket (the `PostSandboxByIDTerminalTicket` operationId).
 	PostSandboxByIDTerminalTicket(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSandboxByIDTerminalWs The terminal, as a socket
 	//
-	// Untyped, as a socket is no value. This version answers 501.
+	// Untyped, as a socket is no value. Text and binary messages are keystrokes, but for a text message that is exactly
+	// `{"resize":{"cols":80,"rows":24}}`; what appears comes as binary messages. It is closed with 1000 and a reason when the shell
+	// or the sandbox ends. With `arg` the shell outlives the socket, and the next one with the same name comes back to it.
 	//
 	// Corresponds with GET /v1/sandbox/{id}/terminal/ws (the `GetSandboxByIDTerminalWs` operationId).
 	GetSandboxByIDTerminalWs(ctx context.Context, id ID, params *GetSandboxByIDTerminalWsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2538,7 +2545,9 @@ func (c *Client) GetSandboxByIDPorts(ctx context.Context, id ID, reqEditors ...R
 
 // PostSandboxByIDPreviewWithBody Open a port in a browser
 //
-// Mints a link to the preview of a port. This version answers 501.
+// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2557,7 +2566,9 @@ func (c *Client) PostSandboxByIDPreviewWithBody(ctx context.Context, id ID, cont
 
 // PostSandboxByIDPreview Open a port in a browser
 //
-// Mints a link to the preview of a port. This version answers 501.
+// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2631,7 +2642,7 @@ func (c *Client) PostSandboxByIDResume(ctx context.Context, id ID, reqEditors ..
 
 // GetSandboxByIDScreen The screen, as a page
 //
-// Untyped, as a page is no value. This version answers 501.
+// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 //
 // Corresponds with GET /v1/sandbox/{id}/screen (the `GetSandboxByIDScreen` operationId).
 func (c *Client) GetSandboxByIDScreen(ctx context.Context, id ID, params *GetSandboxByIDScreenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2648,7 +2659,7 @@ func (c *Client) GetSandboxByIDScreen(ctx context.Context, id ID, params *GetSan
 
 // PostSandboxByIDScreenTicket Mint a ticket for a screen
 //
-// This version answers 501.
+// Mints what opens the screen's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 //
 // Corresponds with POST /v1/sandbox/{id}/screen/ticket (the `PostSandboxByIDScreenTicket` operationId).
 func (c *Client) PostSandboxByIDScreenTicket(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2665,7 +2676,8 @@ func (c *Client) PostSandboxByIDScreenTicket(ctx context.Context, id ID, reqEdit
 
 // GetSandboxByIDScreenWs The screen, as a socket
 //
-// Untyped, as a socket is no value. This version answers 501.
+// Untyped, as a socket is no value. Binary messages both ways are the bytes of RFB (RFC 6143), as port 5900 inside speaks it.
+// It is closed with 1000 and a reason.
 //
 // Corresponds with GET /v1/sandbox/{id}/screen/ws (the `GetSandboxByIDScreenWs` operationId).
 func (c *Client) GetSandboxByIDScreenWs(ctx context.Context, id ID, params *GetSandboxByIDScreenWsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2682,7 +2694,7 @@ func (c *Client) GetSandboxByIDScreenWs(ctx context.Context, id ID, params *GetS
 
 // GetSandboxByIDTerminal The terminal, as a page
 //
-// Untyped, as a page is no value. This version answers 501.
+// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 //
 // Corresponds with GET /v1/sandbox/{id}/terminal (the `GetSandboxByIDTerminal` operationId).
 func (c *Client) GetSandboxByIDTerminal(ctx context.Context, id ID, params *GetSandboxByIDTerminalParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2699,7 +2711,7 @@ func (c *Client) GetSandboxByIDTerminal(ctx context.Context, id ID, params *GetS
 
 // PostSandboxByIDTerminalTicket Mint a ticket for a terminal
 //
-// This version answers 501.
+// Mints what opens the terminal's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 //
 // Corresponds with POST /v1/sandbox/{id}/terminal/ticket (the `PostSandboxByIDTerminalTicket` operationId).
 func (c *Client) PostSandboxByIDTerminalTicket(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2716,7 +2728,9 @@ func (c *Client) PostSandboxByIDTerminalTicket(ctx context.Context, id ID, reqEd
 
 // GetSandboxByIDTerminalWs The terminal, as a socket
 //
-// Untyped, as a socket is no value. This version answers 501.
+// Untyped, as a socket is no value. Text and binary messages are keystrokes, but for a text message that is exactly
+// `{"resize":{"cols":80,"rows":24}}`; what appears comes as binary messages. It is closed with 1000 and a reason when the shell
+// or the sandbox ends. With `arg` the shell outlives the socket, and the next one with the same name comes back to it.
 //
 // Corresponds with GET /v1/sandbox/{id}/terminal/ws (the `GetSandboxByIDTerminalWs` operationId).
 func (c *Client) GetSandboxByIDTerminalWs(ctx context.Context, id ID, params *GetSandboxByIDTerminalWsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4835,7 +4849,9 @@ type ClientWithResponsesInterface interface {
 
 	// PostSandboxByIDPreviewWithBodyWithResponse Open a port in a browser
 	//
-	// Mints a link to the preview of a port. This version answers 501.
+	// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+	// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+	// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4844,7 +4860,9 @@ type ClientWithResponsesInterface interface {
 
 	// PostSandboxByIDPreviewWithResponse Open a port in a browser
 	//
-	// Mints a link to the preview of a port. This version answers 501.
+	// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+	// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+	// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4880,7 +4898,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSandboxByIDScreenWithResponse The screen, as a page
 	//
-	// Untyped, as a page is no value. This version answers 501.
+	// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4889,7 +4907,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostSandboxByIDScreenTicketWithResponse Mint a ticket for a screen
 	//
-	// This version answers 501.
+	// Mints what opens the screen's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4898,7 +4916,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetSandboxByIDScreenWsWithResponse The screen, as a socket
 	//
-	// Untyped, as a socket is no value. This version answers 501.
+	// Untyped, as a socket is no value. Binary messages both ways are the bytes of RFB (RFC 6143), as port 5900 inside speaks it.
+	// It is closed with 1000 and a reason.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4907,7 +4926,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSandboxByIDTerminalWithResponse The terminal, as a page
 	//
-	// Untyped, as a page is no value. This version answers 501.
+	// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4916,7 +4935,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostSandboxByIDTerminalTicketWithResponse Mint a ticket for a terminal
 	//
-	// This version answers 501.
+	// Mints what opens the terminal's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4925,7 +4944,9 @@ type ClientWithResponsesInterface interface {
 
 	// GetSandboxByIDTerminalWsWithResponse The terminal, as a socket
 	//
-	// Untyped, as a socket is no value. This version answers 501.
+	// Untyped, as a socket is no value. Text and binary messages are keystrokes, but for a text message that is exactly
+	// `{"resize":{"cols":80,"rows":24}}`; what appears comes as binary messages. It is closed with 1000 and a reason when the shell
+	// or the sandbox ends. With `arg` the shell outlives the socket, and the next one with the same name comes back to it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6307,12 +6328,16 @@ type PostSandboxByIDPreviewResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *SandboxPreviewGrant
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -6458,24 +6483,11 @@ func (r PostSandboxByIDResumeResponse) ContentType() string {
 	return ""
 }
 
-// GetSandboxByIDScreenResponse401Headers the declared response headers of an HTTP 401 response for GetSandboxByIDScreen
-type GetSandboxByIDScreenResponse401Headers struct {
-	WWWAuthenticate string
-}
-
 type GetSandboxByIDScreenResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
-	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
-	ApplicationProblemJSON401 *Unauthorized
-	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
-	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
-	// Headers401 the parsed response headers for an HTTP 401 response
-	Headers401 *GetSandboxByIDScreenResponse401Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -6516,8 +6528,10 @@ type PostSandboxByIDScreenTicketResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -6556,12 +6570,16 @@ type GetSandboxByIDScreenWsResponse401Headers struct {
 type GetSandboxByIDScreenWsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -6592,24 +6610,11 @@ func (r GetSandboxByIDScreenWsResponse) ContentType() string {
 	return ""
 }
 
-// GetSandboxByIDTerminalResponse401Headers the declared response headers of an HTTP 401 response for GetSandboxByIDTerminal
-type GetSandboxByIDTerminalResponse401Headers struct {
-	WWWAuthenticate string
-}
-
 type GetSandboxByIDTerminalResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
-	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
-	ApplicationProblemJSON401 *Unauthorized
-	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
-	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
-	// Headers401 the parsed response headers for an HTTP 401 response
-	Headers401 *GetSandboxByIDTerminalResponse401Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -6650,8 +6655,10 @@ type PostSandboxByIDTerminalTicketResponse struct {
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -6690,12 +6697,16 @@ type GetSandboxByIDTerminalWsResponse401Headers struct {
 type GetSandboxByIDTerminalWsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *BadRequest
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Unauthorized
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Forbidden
-	// ApplicationProblemJSON501 the response for an HTTP 501 `application/problem+json` response
-	ApplicationProblemJSON501 *NotImplemented
+	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationProblemJSON404 *NotFound
+	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationProblemJSON409 *Conflict
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -7322,7 +7333,9 @@ func (c *ClientWithResponses) GetSandboxByIDPortsWithResponse(ctx context.Contex
 
 // PostSandboxByIDPreviewWithBodyWithResponse Open a port in a browser
 //
-// Mints a link to the preview of a port. This version answers 501.
+// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7337,7 +7350,9 @@ func (c *ClientWithResponses) PostSandboxByIDPreviewWithBodyWithResponse(ctx con
 
 // PostSandboxByIDPreviewWithResponse Open a port in a browser
 //
-// Mints a link to the preview of a port. This version answers 501.
+// Mints a link that opens the port in a browser, once and soon. It sets a cookie for the origin of that port and leads to its
+// root; from then on every request to that origin goes to the port, by whatever address a program inside listens there, for 12
+// hours or until the sandbox stops running. Then the answer is 401, and a new link is to be minted. Nothing need listen yet.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7397,7 +7412,7 @@ func (c *ClientWithResponses) PostSandboxByIDResumeWithResponse(ctx context.Cont
 
 // GetSandboxByIDScreenWithResponse The screen, as a page
 //
-// Untyped, as a page is no value. This version answers 501.
+// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7412,7 +7427,7 @@ func (c *ClientWithResponses) GetSandboxByIDScreenWithResponse(ctx context.Conte
 
 // PostSandboxByIDScreenTicketWithResponse Mint a ticket for a screen
 //
-// This version answers 501.
+// Mints what opens the screen's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7427,7 +7442,8 @@ func (c *ClientWithResponses) PostSandboxByIDScreenTicketWithResponse(ctx contex
 
 // GetSandboxByIDScreenWsWithResponse The screen, as a socket
 //
-// Untyped, as a socket is no value. This version answers 501.
+// Untyped, as a socket is no value. Binary messages both ways are the bytes of RFB (RFC 6143), as port 5900 inside speaks it.
+// It is closed with 1000 and a reason.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7442,7 +7458,7 @@ func (c *ClientWithResponses) GetSandboxByIDScreenWsWithResponse(ctx context.Con
 
 // GetSandboxByIDTerminalWithResponse The terminal, as a page
 //
-// Untyped, as a page is no value. This version answers 501.
+// Untyped, as a page is no value. It is the same for everybody and does not spend the ticket.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7457,7 +7473,7 @@ func (c *ClientWithResponses) GetSandboxByIDTerminalWithResponse(ctx context.Con
 
 // PostSandboxByIDTerminalTicketWithResponse Mint a ticket for a terminal
 //
-// This version answers 501.
+// Mints what opens the terminal's page and socket for half a minute. It is spent by the first socket that shows it, however that ends.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7472,7 +7488,9 @@ func (c *ClientWithResponses) PostSandboxByIDTerminalTicketWithResponse(ctx cont
 
 // GetSandboxByIDTerminalWsWithResponse The terminal, as a socket
 //
-// Untyped, as a socket is no value. This version answers 501.
+// Untyped, as a socket is no value. Text and binary messages are keystrokes, but for a text message that is exactly
+// `{"resize":{"cols":80,"rows":24}}`; what appears comes as binary messages. It is closed with 1000 and a reason when the shell
+// or the sandbox ends. With `arg` the shell outlives the socket, and the next one with the same name comes back to it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -9622,6 +9640,13 @@ func ParsePostSandboxByIDPreviewResponse(rsp *http.Response) (*PostSandboxByIDPr
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9636,12 +9661,19 @@ func ParsePostSandboxByIDPreviewResponse(rsp *http.Response) (*PostSandboxByIDPr
 		}
 		response.ApplicationProblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
-		response.ApplicationProblemJSON501 = &dest
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -9882,27 +9914,6 @@ func ParseGetSandboxByIDScreenResponse(rsp *http.Response) (*GetSandboxByIDScree
 	}
 
 	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
-		var dest Unauthorized
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON401 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
-		var dest Forbidden
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON403 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON501 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -9910,19 +9921,6 @@ func ParseGetSandboxByIDScreenResponse(rsp *http.Response) (*GetSandboxByIDScree
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
-	}
-
-	switch {
-	case rsp.StatusCode == 401:
-		var headers GetSandboxByIDScreenResponse401Headers
-		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.WWWAuthenticate = value
-		}
-		response.Headers401 = &headers
 	}
 
 	return response, nil
@@ -9963,12 +9961,19 @@ func ParsePostSandboxByIDScreenTicketResponse(rsp *http.Response) (*PostSandboxB
 		}
 		response.ApplicationProblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
-		response.ApplicationProblemJSON501 = &dest
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -10012,6 +10017,13 @@ func ParseGetSandboxByIDScreenWsResponse(rsp *http.Response) (*GetSandboxByIDScr
 	case rsp.StatusCode == 101:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10026,12 +10038,19 @@ func ParseGetSandboxByIDScreenWsResponse(rsp *http.Response) (*GetSandboxByIDScr
 		}
 		response.ApplicationProblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
-		response.ApplicationProblemJSON501 = &dest
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -10072,27 +10091,6 @@ func ParseGetSandboxByIDTerminalResponse(rsp *http.Response) (*GetSandboxByIDTer
 	}
 
 	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
-		var dest Unauthorized
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON401 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
-		var dest Forbidden
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON403 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON501 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10100,19 +10098,6 @@ func ParseGetSandboxByIDTerminalResponse(rsp *http.Response) (*GetSandboxByIDTer
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
-	}
-
-	switch {
-	case rsp.StatusCode == 401:
-		var headers GetSandboxByIDTerminalResponse401Headers
-		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.WWWAuthenticate = value
-		}
-		response.Headers401 = &headers
 	}
 
 	return response, nil
@@ -10153,12 +10138,19 @@ func ParsePostSandboxByIDTerminalTicketResponse(rsp *http.Response) (*PostSandbo
 		}
 		response.ApplicationProblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
-		response.ApplicationProblemJSON501 = &dest
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -10202,6 +10194,13 @@ func ParseGetSandboxByIDTerminalWsResponse(rsp *http.Response) (*GetSandboxByIDT
 	case rsp.StatusCode == 101:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest BadRequest
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Unauthorized
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -10216,12 +10215,19 @@ func ParseGetSandboxByIDTerminalWsResponse(rsp *http.Response) (*GetSandboxByIDT
 		}
 		response.ApplicationProblemJSON403 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 501:
-		var dest NotImplemented
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
-		response.ApplicationProblemJSON501 = &dest
+		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

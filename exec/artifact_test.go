@@ -19,7 +19,7 @@ import (
 // TestArtifacts is about what programs do to files that only real ones do.
 func TestArtifacts(t *testing.T) {
 	rt := runtimetest.New(t, sandbox.Config{})
-	l := newLab(t, rt, exec.Config{Limits: exec.Limits{Files: 10, FileSize: 1 << 20, Depth: 3, Path: 60, Entries: 600}})
+	l := newLab(t, rt, exec.Config{Limits: exec.Limits{Files: 10, FileSize: 1 << 20, Total: 20 << 20, Depth: 3, Path: 60, Entries: 600}})
 	if err := l.sandboxTest(t).Command("python3", "--version").Run(t.Context()); err != nil {
 		runtimetest.Lacks(t, "python3 is what leaves such files: ", err)
 	}
@@ -34,6 +34,7 @@ func TestArtifacts(t *testing.T) {
 		{"permissions only", permissionsOnly},
 		{"sixty files", sixtyFiles},
 		{"limits say what they cut", limitsSay},
+		{"what a limit of reading leaves out", readsSoMuch},
 		{"many inputs", manyInputs},
 		{"hostile tree", hostileTree},
 		{"hostile folder of ours", hostileOwn},
@@ -157,6 +158,23 @@ open("first", "w")`)
 		found = found || f.Path == "many/000"
 	}
 	is.True(found)
+}
+
+// Files that take no space, and are said to be as they were, do not keep the
+// interpreter reading.
+func readsSoMuch(t *testing.T, l lab) {
+	is := is.New(t)
+	res := l.py(t, "", `
+import hashlib, json, os
+known = []
+for i in range(100):
+    with open("hole%02d" % i, "wb") as f: f.truncate(1 << 20)
+    known.append({"path": f.name, "size": 1 << 20, "hash": hashlib.sha256(bytes(1 << 20)).hexdigest()})
+os.makedirs(".exec", exist_ok=True)
+with open(".exec/record.json", "w") as f: json.dump({"files": known}, f)`)
+	is.Equal(paths(res), "")
+	is.Equal(res.Omitted.Count, 80)
+	is.Equal(res.Omitted.First[0], exec.Omission{Path: "hole20", Why: exec.WhyTotal})
 }
 
 // Inputs do not eat the places of what the program made.

@@ -107,8 +107,13 @@ func invalidInputName(t *testing.T, l lab) {
 	for _, name := range []string{"../x", "a/../../x", "/etc/passwd", "a\x00b", ".exec/record.json", "dir/", strings.Repeat("n", 256), "\xff"} {
 		in := input(f)
 		in.Name = name
-		_, err := l.Run(bounded(t), exec.Snippet{Language: "sh", Code: "true", Inputs: []exec.Input{in}})
+		res, err := l.Run(bounded(t), exec.Snippet{Language: "sh", Code: "true", Inputs: []exec.Input{in}})
 		is.True(errors.Is(err, sandbox.ErrInvalid)) // a name that climbs out
+		is.Equal(res != nil, name == "/etc/passwd") // which only the session can tell
+		if res != nil {
+			is.Equal(res.Session, f.Session) // it is not lost on the caller
+			is.True(!res.Success())
+		}
 	}
 }
 

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/matryer/is"
 
 	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/sandboxtest"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
@@ -44,6 +48,37 @@ type watcher struct {
 
 func (w *watcher) Write(p []byte) (int, error) {
 	w.once.Do(w.seen)
+	return len(p), nil
+}
+
+// A client that has stopped reading holds nobody up.
+func stopsReading(t *testing.T, l lab) {
+	is := is.New(t)
+	gone := errors.New("the client went away")
+	ctx, cancel := context.WithCancelCause(bounded(t))
+	out := &stuck{free: make(chan struct{}), seen: func() {}}
+	defer close(out.free)
+	res := l.run(t, exec.Snippet{Code: "echo err >&2; sleep 100", Stderr: out, Timeout: time.Second})
+	is.Equal(res.Cause, sandbox.CauseTimeout)
+	is.Equal(res.Stderr, "err\nexec: stopped after 1s: it ran out of time\n")
+
+	before := &stuck{free: out.free, seen: func() { cancel(gone) }}
+	_, err := l.Run(ctx, exec.Snippet{
+		Session: res.Session, Language: "sh", Code: "echo", Stderr: before,
+		Inputs: []exec.Input{{Session: "nosuchsession", File: "x"}}, // which is told before the program runs
+	})
+	is.True(errors.Is(err, gone))
+}
+
+// A stuck writer does not come back from a Write until it is freed.
+type stuck struct {
+	seen func()
+	free chan struct{}
+}
+
+func (w *stuck) Write(p []byte) (int, error) {
+	w.seen()
+	<-w.free
 	return len(p), nil
 }
 
@@ -142,6 +177,44 @@ func sessionEndsMidRun(t *testing.T, l lab) {
 	next := l.sh(t, here.Session, "echo next")
 	plain(t, next, "next\n")
 	is.True(next.Session != here.Session)
+}
+
+// A run whose session ends before the program starts has a fresh one, and the
+// inputs that are elsewhere.
+func sessionEndsBeforeRun(t *testing.T, l lab) {
+	is := is.New(t)
+	here := l.sh(t, "", "true")
+	f := l.upload(t, "", "in.txt", "input")
+	res, err := l.With(&ending{l.sandboxes, here.Session}).Run(bounded(t), exec.Snippet{
+		Session: here.Session, Language: "sh", Code: "cat in.txt",
+		Inputs: []exec.Input{input(f), {Session: "nosuchsession", File: "x"}},
+	})
+	is.NoErr(err)
+	l.endLater(t, res.Session)
+	is.True(res.Session != here.Session)
+	is.Equal(res.Stdout, "input")
+	is.Equal(res.Missing, []string{"x"})
+	is.Equal(res.Stderr, "exec: input \"x\" is missing: there is no such session\n")
+}
+
+// ending ends a session at the first write to it.
+type ending struct {
+	sandboxtest.Sandboxes
+	id string
+}
+
+func (e *ending) Attach(ctx context.Context, id string) (*sandbox.Sandbox, error) {
+	if id != e.id {
+		return e.Sandboxes.Attach(ctx, id)
+	}
+	return sandbox.Handle(e, id), nil
+}
+
+func (e *ending) WriteFile(ctx context.Context, id, name string, src io.Reader, perm fs.FileMode) error {
+	if err := e.End(ctx, id); err != nil {
+		return err
+	}
+	return e.Sandboxes.WriteFile(ctx, id, name, src, perm)
 }
 
 func unknownSession(t *testing.T, l lab) {

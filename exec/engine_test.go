@@ -216,7 +216,7 @@ func otherOrganisation(t *testing.T, rt *sandbox.Runtime) {
 func attachments(t *testing.T, rt *sandbox.Runtime) {
 	is := is.New(t)
 	owner := sandbox.Owner{Org: "attachments"}
-	l := newLab(t, rt.For(owner), exec.Config{})
+	l := newLab(t, rt.For(owner), exec.Config{Spec: sandbox.Spec{Parked: true}}) // which is of no consequence
 	var inputs []exec.Input
 	for i := range 5 {
 		f := l.upload(t, "", fmt.Sprintf("in/%d.txt", i), fmt.Sprint(i))
@@ -236,13 +236,29 @@ func attachments(t *testing.T, rt *sandbox.Runtime) {
 		}
 		return list
 	}
+	sb, err := rt.Attach(t.Context(), inputs[0].Session)
+	is.NoErr(err)
+	st, err := sb.Stage(t.Context()) // somebody else puts files there
+	is.NoErr(err)
+	is.NoErr(st.WriteFile(t.Context(), "other.txt", strings.NewReader("other"), 0o644))
+	is.NoErr(st.WriteFile(t.Context(), ".hidden/other.txt", strings.NewReader("other"), 0o644))
+	is.NoErr(st.Close())
+	is.Equal(l.list(t, inputs[0].Session), []string{"in/0.txt", "more.txt", "other.txt"})
+	is.Equal(l.read(t, inputs[0].Session, exec.FileID(inputs[0].Session, "other.txt")), "other")
+	for f, err := range l.Files(bounded(t), inputs[1].Session) {
+		is.NoErr(err)
+		is.Equal(f.Hash, hashOf("1"))
+	}
+	ended := l.upload(t, "", "ended.txt", "x")
+	is.NoErr(rt.End(t.Context(), ended.Session))
+	is.True(l.upload(t, ended.Session, "ended.txt", "x").Session != ended.Session)
 	is.Equal(len(running()), 0)
 	res := l.sh(t, "", "cat in/*.txt more.txt; echo spoilt > more.txt", append(inputs, input(second))...)
 	plain(t, res, "01234more")
 	is.Equal(paths(res), "") // an input is no result
 	is.Equal(running(), []string{res.Session})
 	is.Equal(res.Session, inputs[0].Session)
-	is.Equal(l.list(t, res.Session), []string{"in/0.txt", "in/1.txt", "in/2.txt", "in/3.txt", "in/4.txt", "more.txt"})
+	is.Equal(l.list(t, res.Session), []string{"in/0.txt", "in/1.txt", "in/2.txt", "in/3.txt", "in/4.txt", "more.txt", "other.txt"})
 	is.Equal(l.read(t, res.Session, second.ID), "more") // what is done to it is dropped
 }
 

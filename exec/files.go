@@ -61,20 +61,11 @@ func (it *Interpreter) put(ctx context.Context, u *Upload, id, name string, cont
 
 // Files lists the regular files of a session, in the order of their paths, by
 // the traversal that a run reports by. What Limits leave out of a report is
-// left out here too, but for those on the size and number of files.
+// left out here too, but for those on the size and number of files. A session
+// that has not run yet is not started for it; one that was paused is resumed.
 func (it *Interpreter) Files(ctx context.Context, session string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
-		s, err := it.existing(ctx, session)
-		if err != nil {
-			yield(File{}, err)
-			return
-		}
-		src, err := newSource(ctx, s)
-		if err != nil {
-			yield(File{}, err)
-			return
-		}
-		t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
+		src, t, err := it.list(ctx, session)
 		if err != nil {
 			yield(File{}, err)
 			return
@@ -90,6 +81,20 @@ func (it *Interpreter) Files(ctx context.Context, session string) iter.Seq2[File
 			}
 		}
 	}
+}
+
+// list looks at a session's files, without an engine if it has not run yet.
+func (it *Interpreter) list(ctx context.Context, session string) (src *source, t *tree, err error) {
+	s, err := it.readable(ctx, session)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if src, err = newSource(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	t, err = it.look(ctx, s, src.record.paths())
+	return src, t, err
 }
 
 // describe says what is known of a file. Its hash is that of the record if the

@@ -42,17 +42,18 @@ func (r *run) carry(ctx context.Context) error {
 		if in.err != nil {
 			continue
 		}
-		in.err = r.carryOne(ctx, in, &target)
-		if isSession(in.err) && !isSource(in.err) {
-			return in.err // it is about the session to run in
+		err := r.carryOne(ctx, in, &target)
+		if isSession(err) && !isSource(err) {
+			return err // it is about the session to run in, and there may be another
 		}
+		in.err = err
 	}
 	r.inputs = slices.DeleteFunc(r.inputs, func(in *input) bool {
 		if in.err == nil {
 			return false
 		}
 		r.result.Missing = append(r.result.Missing, in.name)
-		r.stderr.note("input %s is missing: %s", quote(in.name), reason(in.err))
+		r.stderr.note(ctx, "input %s is missing: %s", quote(in.name), reason(in.err))
 		return true
 	})
 	return nil
@@ -133,8 +134,8 @@ func (in *input) keepName() string {
 }
 
 func (r *run) keep(ctx context.Context, in *input) (err error) {
-	if in.hash != "" {
-		if kept, err := hashFile(r.session.FS(ctx), in.keepName(), in.size); err == nil && kept == in.hash {
+	if in.hash != "" && in.size <= r.it.cfg.Limits.FileSize { // a larger one may have holes without end
+		if kept := hashFile(r.session.FS(ctx), in.keepName(), in.size); kept.hash == in.hash {
 			return nil
 		}
 	}

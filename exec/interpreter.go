@@ -21,7 +21,7 @@ var (
 
 // Config says how an Interpreter works. Its zero value is usable.
 type Config struct {
-	// Spec is what is leased for a session. Its ID means nothing.
+	// Spec is what is leased for a session. Its ID and Parked mean nothing.
 	Spec sandbox.Spec
 
 	// Languages are added to the built-in ones, or replace those of the same
@@ -45,6 +45,7 @@ type Config struct {
 type Limits struct {
 	Files    int   // that a run reports; 0 is 50
 	FileSize int64 // of a file that a run reports, in bytes; 0 is 512 MiB
+	Total    int64 // bytes, after which no more of a run's files are read; 0 is 4 GiB
 	Depth    int   // of folders below the working directory; 0 is 10
 	Path     int   // bytes in a file's name with its folders; 0 is 256
 	Entries  int   // files and folders that are looked at in all; 0 is 20,000
@@ -97,17 +98,18 @@ func (c *Config) complete() error {
 	l := &c.Limits
 	for _, n := range []int64{
 		int64(c.Timeout), int64(c.MaxOutput),
-		int64(l.Files), l.FileSize, int64(l.Depth), int64(l.Path), int64(l.Entries),
+		int64(l.Files), l.FileSize, l.Total, int64(l.Depth), int64(l.Path), int64(l.Entries),
 	} {
 		if n < 0 {
 			return invalid("a negative limit")
 		}
 	}
-	c.Spec.ID = ""
+	c.Spec.ID, c.Spec.Parked = "", false
 	orDefault(&c.Timeout, defaultTimeout)
 	orDefault(&c.MaxOutput, defaultMaxOutput)
 	orDefault(&l.Files, 50)
 	orDefault(&l.FileSize, 512<<20)
+	orDefault(&l.Total, 4<<30)
 	orDefault(&l.Depth, 10)
 	orDefault(&l.Path, 256)
 	orDefault(&l.Entries, 20_000)

@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -39,7 +38,9 @@ func (r *run) build(ctx context.Context) (sandbox.ExitStatus, error) {
 	}
 	status, err := r.do(ctx, cmd)
 	if err != nil || !status.Success() {
-		io.WriteString(r.stderr, said.String())
+		ctx, cancel := context.WithDeadline(ctx, r.deadline.Add(explainTimeout))
+		defer cancel()
+		r.stderr.say(ctx, said.String())
 		return status, err
 	}
 	if r.lang.Includes == nil {

@@ -41,48 +41,54 @@ func (r *run) report(ctx context.Context, rec *record, changes sandbox.Tracker) 
 const hashers = 4
 
 // files reports those of the touched files that have another content now. They
-// are read a few at a time, until there are enough.
+// are read a few at a time, until there are enough, or enough has been read: a
+// file with holes can be larger than the disk.
 func (r *run) files(ctx context.Context, rec *record, touched []*entry) error {
 	limits := &r.it.cfg.Limits
-	for len(touched) > 0 && len(r.result.Files) < limits.Files {
+	left := limits.Total
+	for len(touched) > 0 && len(r.result.Files) < limits.Files && left > 0 {
 		batch := touched[:min(hashers, len(touched))]
-		hashes, errs := r.hash(ctx, batch)
-		for i, e := range batch {
-			if isSession(errs[i]) {
-				return errs[i]
+		for i, c := range r.hash(ctx, batch) {
+			if isSession(c.err) {
+				return c.err
 			}
-			r.add(rec, e, hashes[i], errs[i])
+			r.add(rec, batch[i], &c)
+			left -= c.size
 		}
 		touched = touched[len(batch):]
 	}
+	why := WhyFiles
+	if left <= 0 {
+		why = WhyTotal
+	}
 	for _, e := range touched {
-		r.result.Omitted.add(e.path, WhyFiles)
+		r.result.Omitted.add(e.path, why)
 	}
 	return nil
 }
 
 // add reports a file with the given content, or says why it does not.
-func (r *run) add(rec *record, e *entry, hash string, err error) {
+func (r *run) add(rec *record, e *entry, c *content) {
 	limits := &r.it.cfg.Limits
 	switch {
-	case e.info.Size() > limits.FileSize || hash == tooLarge:
+	case e.info.Size() > limits.FileSize || c.hash == tooLarge:
 		r.result.Omitted.add(e.path, WhyFileSize)
-	case err != nil:
+	case c.err != nil:
 		r.result.Omitted.add(e.path, WhyUnreadable)
-	case hash == r.content(rec, e.path):
+	case c.hash == r.before(rec, e.path):
 	case len(r.result.Files) == limits.Files:
 		r.result.Omitted.add(e.path, WhyFiles)
 	default:
 		r.result.Files = append(r.result.Files, File{
 			ID: FileID(r.session.ID(), e.path), Session: r.session.ID(), Path: e.path,
-			Size: e.info.Size(), Mode: e.info.Mode(), ModTime: e.info.ModTime(), Hash: hash,
+			Size: e.info.Size(), Mode: e.info.Mode(), ModTime: e.info.ModTime(), Hash: c.hash,
 		})
 	}
 }
 
-// content is the hash of what a file had before the program ran, if that is
+// before is the hash of what a file had before the program ran, if that is
 // known.
-func (r *run) content(rec *record, path string) string {
+func (r *run) before(rec *record, path string) string {
 	for _, in := range r.inputs {
 		if in.name == path && in.hash != "" {
 			return in.hash
@@ -97,34 +103,41 @@ func (r *run) content(rec *record, path string) string {
 // tooLarge is the hash of a file that grew beyond the limit.
 const tooLarge = "-"
 
-func (r *run) hash(ctx context.Context, batch []*entry) ([]string, []error) {
-	hashes, errs := make([]string, len(batch)), make([]error, len(batch))
+// A content is what was read of a file.
+type content struct {
+	hash string
+	size int64
+	err  error
+}
+
+func (r *run) hash(ctx context.Context, batch []*entry) []content {
+	list := make([]content, len(batch))
 	var all sync.WaitGroup
 	for i, e := range batch {
 		if e.info.Size() <= r.it.cfg.Limits.FileSize {
-			all.Go(func() { hashes[i], errs[i] = hashFile(r.session.FS(ctx), e.path, r.it.cfg.Limits.FileSize) })
+			all.Go(func() { list[i] = hashFile(r.session.FS(ctx), e.path, r.it.cfg.Limits.FileSize) })
 		}
 	}
 	all.Wait()
-	return hashes, errs
+	return list
 }
 
 // hashFile reads a file that a program may still be writing to, or have
 // replaced by something else.
-func hashFile(fsys fs.FS, path string, limit int64) (string, error) {
+func hashFile(fsys fs.FS, path string, limit int64) content {
 	f, err := fsys.Open(path)
 	if err != nil {
-		return "", err
+		return content{err: err}
 	}
 	defer f.Close()
 	h := newHasher(io.LimitReader(f, limit+1))
 	if _, err := io.Copy(io.Discard, h); err != nil {
-		return "", err
+		return content{size: h.size, err: err}
 	}
 	if h.size > limit {
-		return tooLarge, nil
+		return content{hash: tooLarge, size: h.size}
 	}
-	return h.sum(), nil
+	return content{hash: h.sum(), size: h.size}
 }
 
 // remember puts what is known of files' content into the session's record. It

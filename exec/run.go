@@ -15,7 +15,8 @@ import (
 // error is a call that failed, with sandbox.ErrInvalid if the Snippet cannot
 // be right, ErrLanguage or ErrToolchain if its language is not to be had. When
 // ctx ends, the program is killed, and the Result beside the error has what it
-// had printed by then.
+// had printed by then. There is a Result as soon as there is a session, which
+// may be a fresh one, to be used or ended by the caller.
 //
 // Run does not end the session, nor does anything else in this package.
 func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
@@ -40,7 +41,7 @@ func (it *Interpreter) Run(ctx context.Context, s Snippet) (*Result, error) {
 	if !r.started && isGone(err) { // it ended while this one waited, or is about to
 		err = r.inSession(ctx, "")
 	}
-	if !r.started && err != nil {
+	if r.session == nil && err != nil {
 		return nil, err
 	}
 	r.result.Stdout, r.result.Stderr = r.stdout.String(), r.stderr.String()
@@ -89,7 +90,7 @@ func (r *run) inSession(ctx context.Context, id string) error {
 	r.started = true
 	status, err := r.program(ctx)
 	r.result.ExitStatus = status
-	r.explain()
+	r.explain(ctx)
 	removed := r.removeScript(ctx)
 	defer func() { <-removed }()
 	switch {
@@ -185,24 +186,35 @@ func isOver(cause sandbox.Cause) bool {
 	}, cause)
 }
 
+// explainTimeout is how long a writer that blocks may keep a run whose program
+// is gone.
+const explainTimeout = time.Second
+
 // explain says on standard error what ended the program, if it did not end by
 // itself.
-func (r *run) explain() {
+func (r *run) explain(ctx context.Context) {
+	callOver := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTimeout)
+	defer cancel()
 	switch st := r.result.ExitStatus; st.Cause {
 	case sandbox.CauseSignal:
-		r.stderr.note("ended by signal %d, %v", int(st.Signal), st.Signal)
+		r.stderr.note(ctx, "ended by signal %d, %v", int(st.Signal), st.Signal)
 	case sandbox.CauseTimeout:
-		r.stderr.note("stopped after %v: it ran out of time", r.timeout())
+		if callOver { // which had less time than the program
+			r.stderr.note(ctx, "stopped: the call ran out of time")
+			return
+		}
+		r.stderr.note(ctx, "stopped after %v: it ran out of time", r.timeout())
 	case sandbox.CauseMemory:
-		r.stderr.note("stopped: the session ran out of memory")
+		r.stderr.note(ctx, "stopped: the session ran out of memory")
 	case sandbox.CauseEnded:
-		r.stderr.note("stopped: the session has ended, and its files are gone")
+		r.stderr.note(ctx, "stopped: the session has ended, and its files are gone")
 	case sandbox.CauseLost:
-		r.stderr.note("stopped: the session was lost, with the files that were in it")
+		r.stderr.note(ctx, "stopped: the session was lost, with the files that were in it")
 	case sandbox.CausePaused:
-		r.stderr.note("stopped: the session was paused")
+		r.stderr.note(ctx, "stopped: the session was paused")
 	case sandbox.CauseServer:
-		r.stderr.note("stopped: the server of the session went away")
+		r.stderr.note(ctx, "stopped: the server of the session went away")
 	case sandbox.CauseExit, sandbox.CauseKilled, "":
 	}
 }

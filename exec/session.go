@@ -52,7 +52,10 @@ func (it *Interpreter) receive(ctx context.Context, id string) (*session, error)
 			return it.staged(ctx, sb, stage)
 		}
 	}
-	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, sandbox.ErrConflict) || isGone(err) {
+	if id != "" && isGone(err) {
+		return it.receive(ctx, "")
+	}
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, sandbox.ErrConflict) {
 		return it.open(ctx, id, "")
 	}
 	return nil, err

@@ -34,8 +34,9 @@ type Snippet struct {
 	Stdin io.Reader
 
 	// Stdout and Stderr, if not nil, get what the Result will have, in full
-	// and as it comes. A writer that blocks makes the program wait; one that
-	// fails gets no more, and the program goes on.
+	// and as it comes. A writer that blocks makes the program wait, but not
+	// Run, once the program's time is up: then a Write may still be under way
+	// when it returns. One that fails gets no more, and the program goes on.
 	Stdout, Stderr io.Writer
 
 	// Timeout is how long the program may take, with its build; 0 is

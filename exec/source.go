@@ -130,8 +130,8 @@ func (it *Interpreter) pathOf(ctx context.Context, src *source, file string) (st
 				return p, nil
 			}
 		}
-		if src.tree == nil && src.session.stage == nil { // a Stage's record has all that is there
-			t, err := it.look(ctx, src.session.Sandbox, src.record.paths())
+		if src.tree == nil {
+			t, err := it.look(ctx, src.session, src.record.paths())
 			if err != nil {
 				return "", err
 			}

@@ -21,6 +21,7 @@ type Why string
 const (
 	WhyFiles      Why = "files"      // more than Limits.Files
 	WhyFileSize   Why = "size"       // larger than Limits.FileSize
+	WhyTotal      Why = "total"      // after files of Limits.Total
 	WhyDepth      Why = "depth"      // a folder deeper than Limits.Depth
 	WhyPath       Why = "path"       // a path longer than Limits.Path
 	WhyName       Why = "name"       // a path that is not UTF-8
@@ -107,8 +108,12 @@ func (it *Interpreter) treeOptions(paths []string) sandbox.TreeOptions {
 }
 
 // look goes over the files of a session.
-func (it *Interpreter) look(ctx context.Context, sb *sandbox.Sandbox, paths []string) (*tree, error) {
-	t, err := sb.Tree(ctx, it.treeOptions(paths))
+func (it *Interpreter) look(ctx context.Context, s *session, paths []string) (*tree, error) {
+	list := s.Tree
+	if s.stage != nil {
+		list = s.stage.Tree
+	}
+	t, err := list(ctx, it.treeOptions(paths))
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,10 @@ type Class struct {
 	Workdir string
 	// NeedsProject refuses leases that name no project.
 	NeedsProject bool
-	// Screen says that its images have a graphical desktop: a lease on one
-	// that lacks it is refused.
+	// Screen starts a desktop in each sandbox: an X server that speaks RFB at
+	// localhost:5900 inside, of 1280 by 800, and a window manager. The recipe
+	// "desktop" has the programs for it; a lease on an image that lacks them
+	// is refused.
 	Screen bool
 	// Image is for leases that name none; "" is HostImage.
 	Image string

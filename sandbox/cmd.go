@@ -206,6 +206,8 @@ type Terminal struct {
 	mu         sync.Mutex
 	rows, cols uint16
 	resized    chan struct{}
+	unwatched  bool
+	watch      func(watched bool) // tells the Runtime; nil while no command runs on it
 }
 
 // NewTerminal returns a terminal of the given size. TERM is xterm-256color
@@ -235,6 +237,40 @@ func (t *Terminal) Size() (rows, cols uint16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.rows, t.cols
+}
+
+// Watch says whether anybody looks at the terminal, as is so until it says
+// otherwise. A sandbox with nothing but terminals that nobody looks at becomes
+// idle as one without any.
+func (t *Terminal) Watch(watched bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unwatched == !watched {
+		return
+	}
+	t.unwatched = !watched
+	if t.watch != nil {
+		t.watch(watched)
+	}
+}
+
+// begin has watch told what Watch is, until the returned function is called.
+// To watch it is at the beginning and at the end as if somebody looked.
+func (t *Terminal) begin(watch func(watched bool)) (end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watch = watch
+	if t.unwatched {
+		watch(false)
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.watch = nil
+		if t.unwatched {
+			watch(true)
+		}
+	}
 }
 
 // Resized receives after the size has changed, for Drivers.

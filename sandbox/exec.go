@@ -66,6 +66,9 @@ func (r *Runtime) Exec(ctx context.Context, id string, p *Process) (ExitStatus, 
 		return ExitStatus{}, err
 	}
 	defer u.done()
+	if p.Terminal != nil {
+		defer p.Terminal.begin(u.watch)()
+	}
 	run, cancel := r.bound(ctx)
 	defer cancel()
 	cmd := u.command(p)

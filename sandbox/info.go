@@ -35,8 +35,9 @@ type Spec struct {
 	Disk bool
 	// Parked leases a sandbox without an engine: it starts when the sandbox is
 	// resumed for the first time, by Resume or a lease with its ID. Until then
-	// Stage puts files into it. It costs disk alone, is not counted against
-	// Class.Ceiling, and has a Disk. One that is not resumed within
+	// Stage puts files into it. It costs disk alone, and has a Disk. It is not
+	// counted against Class.Ceiling, but an organisation may have no more than
+	// 16 times as many that wait so. One that is not resumed within
 	// Config.MaxLife ends. It has no Project.
 	Parked bool
 	// Image names the root file system, for Config.Images to find; "" is the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -301,6 +302,9 @@ func (s *instance) create(ctx context.Context, env []string) error {
 		return err
 	}
 	s.mu.Lock()
+	if s.class().Screen {
+		env = slices.Concat(screenEnv, env)
+	}
 	s.row.Env = environment(image, env)
 	// The lease begins now, however long it took to fetch the image.
 	now := time.Now()
@@ -319,10 +323,17 @@ func (s *instance) findImage(ctx context.Context, digest string) (*Image, error)
 	if err != nil {
 		return nil, err
 	}
+	// The engine mounts below it, and refuses a way that has links.
+	root, err := filepath.EvalSymlinks(image.Root)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	s.row.Digest = image.Digest
 	s.mu.Unlock()
-	return image, nil
+	found := *image
+	found.Root = root
+	return &found, nil
 }
 
 // environment is what every command of a sandbox starts with.

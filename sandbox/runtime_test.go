@@ -304,7 +304,9 @@ func TestDirectoryImage(t *testing.T) {
 	is.NoErr(os.Mkdir(filepath.Join(root, "bin"), 0o755))
 	is.NoErr(os.WriteFile(filepath.Join(root, "bin", "sh"), busybox, 0o755))
 	is.NoErr(os.Chmod(root, 0o755))
-	rt := runtimetest.New(t, sandbox.Config{Images: sandbox.Local{Dirs: map[string]string{"tiny": root}}})
+	link := filepath.Join(t.TempDir(), "link")
+	is.NoErr(os.Symlink(root, link)) // which is as good
+	rt := runtimetest.New(t, sandbox.Config{Images: sandbox.Local{Dirs: map[string]string{"tiny": link}}})
 	sb, err := rt.Lease(t.Context(), sandbox.Spec{Image: "tiny"})
 	is.NoErr(err)
 	out, err := sb.Command("sh", "-c", "pwd; echo ~").Output(t.Context())

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,8 @@ import (
 // then, and afterwards, is there.
 type Stage interface {
 	fs.StatFS
+	// Tree is Sandbox.Tree.
+	Tree(ctx context.Context, o TreeOptions) (*Tree, error)
 	// WriteFile is Sandbox.WriteFile.
 	WriteFile(ctx context.Context, name string, src io.Reader, perm fs.FileMode) error
 	Close() error
@@ -60,6 +63,10 @@ func (r *Runtime) leaseParked(spec *Spec, s *instance) error {
 	return nil
 }
 
+// stagedFactor is how many times Class.Ceiling an organisation may have
+// sandboxes that nobody has come for yet: they cost disk, and no more.
+const stagedFactor = 16
+
 // enlist puts a sandbox on the list that is to have no engine for now.
 func (r *Runtime) enlist(s *instance) error {
 	r.mu.Lock()
@@ -67,8 +74,24 @@ func (r *Runtime) enlist(s *instance) error {
 	if r.closed {
 		return ErrClosed
 	}
+	c, org, waiting := r.classes[s.row.Class], s.owner.Org, 0
+	for _, other := range r.sandboxes {
+		if other.owner.Org == org && other.waits(c.Name) {
+			waiting++
+		}
+	}
+	if most := stagedFactor * c.Ceiling; most > 0 && org != "" && waiting >= most {
+		return &CeilingError{Org: org, Class: c.Name, Live: waiting, Ceiling: most}
+	}
 	r.sandboxes[s.id] = s
 	return nil
+}
+
+// waits reports whether the sandbox is of a class, and has had no engine yet.
+func (s *instance) waits(class string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.row.Staged && s.row.Class == class
 }
 
 // Stage implements Stager.
@@ -160,6 +183,9 @@ func (st *stage) rel(op, name string) (string, error) {
 	if full == st.workdir {
 		return ".", nil
 	}
+	if len(full) >= syscall.PathMax { // which nobody inside could name
+		return "", &fs.PathError{Op: op, Path: name, Err: syscall.ENAMETOOLONG}
+	}
 	return full[len(st.workdir)+1:], nil
 }
 
@@ -186,7 +212,21 @@ func (st *stage) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, st.named("open", name, err)
 	}
-	return &stagedFile{f}, nil
+	return &stagedFile{f, st, rel}, nil
+}
+
+func (st *stage) Tree(ctx context.Context, o TreeOptions) (*Tree, error) {
+	o, err := completeTree(o)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readdir", Path: o.Dir, Err: err}
+	}
+	if o.Dir, err = st.rel("readdir", o.Dir); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return walkTree(st, o)
 }
 
 func (st *stage) Stat(name string) (fs.FileInfo, error) {
@@ -222,17 +262,19 @@ func (st *stage) WriteFile(ctx context.Context, name string, src io.Reader, perm
 
 // write makes or replaces a file at once when it is complete.
 func (st *stage) write(ctx context.Context, rel string, src io.Reader, perm fs.FileMode) (err error) {
-	if err := st.mkdirs(path.Dir(rel)); err != nil {
+	dir, err := st.folder(path.Dir(rel))
+	if err != nil {
 		return err
 	}
-	tmp := path.Join(path.Dir(rel), ".upload-"+rand.Text())
-	f, err := st.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	defer dir.Close()
+	tmp := ".upload-" + rand.Text()
+	f, err := dir.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = st.root.Remove(tmp) // it goes with the sandbox, if need be
+			_ = dir.Remove(tmp) // it goes with the sandbox, if need be
 		}
 	}()
 	_, err = io.Copy(f, &boundReader{ctx, src})
@@ -241,28 +283,36 @@ func (st *stage) write(ctx context.Context, rel string, src io.Reader, perm fs.F
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return st.root.Rename(tmp, rel)
+	return dir.Rename(tmp, path.Base(rel))
 }
 
-// mkdirs makes the missing folders of a path, for the sandbox's user.
-func (st *stage) mkdirs(dir string) error {
-	if dir == "." {
-		return nil
+// folder opens a folder, and makes what is missing of its path, for the
+// sandbox's user. It goes down step by step: from the top, each of a thousand
+// folders would be gone through a thousand times.
+func (st *stage) folder(rel string) (*os.Root, error) {
+	dir, err := st.root.OpenRoot(".")
+	if err != nil || rel == "." {
+		return dir, err
 	}
-	err := st.root.Mkdir(dir, 0o755)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := st.mkdirs(path.Dir(dir)); err != nil {
-			return err
+	for name := range strings.SplitSeq(rel, "/") {
+		next, err := makeFolder(dir, name)
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return nil, err
 		}
-		err = st.root.Mkdir(dir, 0o755)
+		dir = next
 	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil // if it is no folder, what is made in it says so
+	return dir, nil
+}
+
+func makeFolder(in *os.Root, name string) (*os.Root, error) {
+	err := in.Mkdir(name, 0o755)
+	if err == nil {
+		err = in.Lchown(name, defaultUID, defaultUID)
 	}
-	if err != nil {
-		return err
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
-	return st.root.Lchown(dir, defaultUID, defaultUID)
+	return in.OpenRoot(name)
 }
 
 // A boundReader ends with a context, between two reads.
@@ -276,28 +326,4 @@ func (r *boundReader) Read(p []byte) (int, error) {
 		return 0, context.Cause(r.ctx)
 	}
 	return r.src.Read(p)
-}
-
-// A stagedFile tells when it changed, as files inside do.
-type stagedFile struct{ *os.File }
-
-func (f *stagedFile) Stat() (fs.FileInfo, error) {
-	info, err := f.File.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return stagedInfo{info}, nil
-}
-
-type stagedInfo struct{ fs.FileInfo }
-
-func (i stagedInfo) Sys() any { return nil }
-
-// ChangeTime is when anything about the file last changed.
-func (i stagedInfo) ChangeTime() time.Time {
-	st, ok := i.FileInfo.Sys().(*syscall.Stat_t)
-	if !ok {
-		return time.Time{}
-	}
-	return time.Unix(st.Ctim.Unix())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,12 @@ func TestStage(t *testing.T) {
 	is.NoErr(err)
 	_, err = org.Lease(t.Context(), spec)
 	is.NoErr(err) // it is not counted
+	for range 14 {
+		_, err = org.Lease(t.Context(), spec)
+		is.NoErr(err)
+	}
+	_, err = org.Lease(t.Context(), spec)
+	is.True(errors.Is(err, sandbox.ErrCeiling)) // though not without end
 	info, err := sb.Info(t.Context())
 	is.NoErr(err)
 	is.Equal(info.Status, sandbox.StatusParked)
@@ -64,6 +71,23 @@ func TestStage(t *testing.T) {
 	is.True(errors.Is(err, sandbox.ErrNotFound))
 	_, err = org.Lease(t.Context(), sandbox.Spec{Parked: true, Project: "p"})
 	is.True(errors.Is(err, sandbox.ErrInvalid))
+}
+
+// Names are as deep as they may be inside, and cost as much.
+func TestStageDeep(t *testing.T) {
+	is := is.New(t)
+	sb, err := runtimetest.New(t, sandbox.Config{}).Lease(t.Context(), sandbox.Spec{Parked: true})
+	is.NoErr(err)
+	st, err := sb.Stage(t.Context())
+	is.NoErr(err)
+	defer st.Close()
+	deep := strings.Repeat("d/", 2000)
+	start := time.Now()
+	is.NoErr(st.WriteFile(t.Context(), deep+"f", strings.NewReader("x"), 0o644))
+	is.NoErr(st.WriteFile(t.Context(), deep+"f", strings.NewReader("x"), 0o644))
+	is.True(time.Since(start) < 10*time.Second) // to look for each from the top takes minutes
+	err = st.WriteFile(t.Context(), strings.Repeat("d/", 100_000)+"f", strings.NewReader("x"), 0o644)
+	is.True(errors.Is(err, syscall.ENAMETOOLONG)) // as inside
 }
 
 // A Stage that is open is in nobody's way.

@@ -79,6 +79,9 @@ func (s *instance) enter(l *life, event EventKind) error {
 func (s *instance) watch(l *life) {
 	s.runtime.tasks.Go(func() { s.watchOver(l) })
 	s.runtime.tasks.Go(func() { s.watchMemory(l) })
+	if s.class().Screen {
+		s.runtime.tasks.Go(func() { s.startScreen(l) })
+	}
 }
 
 // identify notes which processes the engine is.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/matryer/is"
 
@@ -115,4 +116,38 @@ func TestSignals(t *testing.T) {
 	is.Equal(line, "got\n")
 	e, ok := errors.AsType[*sandbox.ExitError](<-end)
 	is.True(ok && e.Code == 9)
+}
+
+// TestTerminalThatNobodyLooksAt has a sandbox become idle as if the terminal
+// were not there, and no more so once somebody looks again.
+func TestTerminalThatNobodyLooksAt(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	begin := func(project string) (*sandbox.Sandbox, *session) {
+		sb, err := rt.Lease(t.Context(), sandbox.Spec{Class: sandbox.ClassDev, Project: project})
+		is.NoErr(err)
+		s := newSession(t, sb, "bash", "--norc", "--noediting", "-i")
+		s.until("$ ")
+		go io.Copy(io.Discard, s.out)
+		return sb, s
+	}
+	left, s := begin("left")
+	s.term.Watch(false)
+	s.term.Watch(false)
+	back, b := begin("back")
+	b.term.Watch(false)
+	b.term.Watch(true)
+	rt.Sweep(time.Now().Add(20 * time.Minute))
+	_, err := left.Info(t.Context())
+	is.True(errors.Is(err, sandbox.ErrEnded))
+	is.True(errors.Is(<-s.end, sandbox.ErrEnded))
+	info, err := back.Info(t.Context())
+	is.NoErr(err)
+	is.Equal(info.Status, sandbox.StatusRunning)
+	b.term.Watch(false)
+	b.typeLine("exit\r")
+	is.NoErr(<-b.end)
+	rt.Sweep(time.Now().Add(50 * time.Minute))
+	_, err = back.Info(t.Context())
+	is.True(errors.Is(err, sandbox.ErrEnded))
 }

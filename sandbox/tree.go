@@ -77,9 +77,20 @@ const (
 	OmittedUnreadable OmissionReason = "unreadable" // a directory that the sandbox's user may not read
 )
 
-// sort brings the entries into the order of their paths.
+// sort brings the entries into the order of their paths, each once: what is
+// renamed while its directory is read may be come by again.
 func (t *Tree) sort() *Tree {
-	slices.SortFunc(t.Entries, func(a, b TreeEntry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(t.Entries, func(a, b TreeEntry) int {
+		switch c := strings.Compare(a.Path, b.Path); {
+		case c == 0 && a.Info == nil && b.Info != nil: // what has changed counts
+			return 1
+		case c == 0 && a.Info != nil && b.Info == nil:
+			return -1
+		default:
+			return c
+		}
+	})
+	t.Entries = slices.CompactFunc(t.Entries, func(a, b TreeEntry) bool { return a.Path == b.Path })
 	return t
 }
 

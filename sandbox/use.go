@@ -46,6 +46,20 @@ func (r *Runtime) watching(op, id string) (use, error) {
 	return use{instance: s, life: l, done: sync.OnceFunc(func() { s.leaveUse(&l.watched) })}, nil
 }
 
+// watch counts a terminal among those that somebody looks at, or no longer.
+func (u *use) watch(watched bool) {
+	if !watched {
+		u.leaveUse(&u.watched)
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.watched++
+	if u.instance.life == u.life {
+		u.touch(time.Now())
+	}
+}
+
 func (s *instance) enterUse(watch bool) (*life, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,6 +41,19 @@ func withPrincipal(ctx context.Context, p principal) context.Context {
 // without asking, where nothing needs one.
 func principalOf(ctx context.Context) principal { return ctx.Value(principalKey{}).(principal) }
 
+type hostKey struct{}
+
+// withHost keeps at which host a request was made, for links to this server.
+func withHost(ctx context.Context, host string) context.Context {
+	return context.WithValue(ctx, hostKey{}, host)
+}
+
+// hostOf is "" for what was not asked by HTTP.
+func hostOf(ctx context.Context) string {
+	host, _ := ctx.Value(hostKey{}).(string)
+	return host
+}
+
 type admission struct {
 	keys    Keys
 	oidc    *verifier

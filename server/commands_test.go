@@ -21,7 +21,7 @@ import (
 
 // A desk is a server with one sandbox, and a caller.
 type desk struct {
-	t    *testing.T
+	t    testing.TB
 	url  string
 	key  string
 	id   string
@@ -29,7 +29,7 @@ type desk struct {
 	m    *memory
 }
 
-func newDesk(t *testing.T, cfg server.Config) *desk {
+func newDesk(t testing.TB, cfg server.Config) *desk {
 	d := &desk{t: t, m: newMemory(t), keys: keyring{}}
 	if cfg.Sandboxes == nil {
 		cfg.Sandboxes = d.m.For

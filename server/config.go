@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -52,6 +54,17 @@ type Config struct {
 	Ledger Ledger
 	Fees   Fees
 
+	// Previews is where ports of sandboxes are shown: "https://*.example.com",
+	// under a host of its own each, or "https://example.com", under a path
+	// each of that host, which then serves nothing else. By default it is
+	// "http://*.localhost", at the port that this server is reached at. It
+	// should be no part of a site that has cookies; previews by paths are not
+	// kept from each other, as they are one origin.
+	Previews string
+	// Frames are the sites, such as https://*.example.com, whose pages may
+	// show terminals and screens in a frame; this server's own always may.
+	Frames []string
+
 	// Narrate is offered each run of run_in_sandbox that names a session.
 	Narrate func(ctx context.Context, n Narration) Narrator
 
@@ -97,6 +110,9 @@ func (l *Limits) fill() {
 	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.Rate)))
 }
 
+// frame is a site as a page's policy names it.
+var frame = regexp.MustCompile(`^https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?$`)
+
 func (c *Config) check() error {
 	if c.Sandboxes == nil {
 		return errors.New("server: Config.Sandboxes is required")
@@ -113,12 +129,18 @@ func (c *Config) check() error {
 	if err := c.OIDC.check(); err != nil {
 		return err
 	}
+	for _, site := range c.Frames {
+		if !frame.MatchString(site) {
+			return fmt.Errorf("server: Config.Frames: %.80q: want https://example.com, perhaps with *. before the name", site)
+		}
+	}
 	return c.Fees.check()
 }
 
 func (c *Config) fill() {
 	c.Limits.fill()
 	c.Brand = cmp.Or(c.Brand, "default")
+	c.Previews = cmp.Or(c.Previews, defaultPreviews)
 	c.OIDC.OrgClaim = cmp.Or(c.OIDC.OrgClaim, "owner")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -118,6 +118,7 @@ type act struct {
 	body   string
 	header http.Header
 	server *httptest.Server
+	late   func() string // makes the path, when it is needed
 }
 
 var never = strings.Repeat("x", 21)
@@ -167,13 +168,13 @@ func (s *scene) acts() map[string][]act {
 		"post_sandbox_by_id_renew":  {{status: "200", path: at + "/renew", body: `{"ttlSec":60}`}, {status: "400", path: at + "/renew", body: `{"ttlSec":-1}`}, {status: "409", path: "/v1/sandbox/" + s.parked + "/renew", body: `{}`}},
 		"get_sandbox_by_id_ports":   {{status: "200", path: at + "/ports"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/ports"}},
 
-		"post_sandbox_by_id_preview":         {{status: "501", path: at + "/preview", body: `{"port":80}`}},
-		"post_sandbox_by_id_terminal_ticket": {{status: "501", path: at + "/terminal/ticket"}},
-		"get_sandbox_by_id_terminal":         {{status: "501", path: at + "/terminal"}},
-		"get_sandbox_by_id_terminal_ws":      {{status: "501", path: at + "/terminal/ws"}},
-		"post_sandbox_by_id_screen_ticket":   {{status: "501", path: at + "/screen/ticket"}},
-		"get_sandbox_by_id_screen":           {{status: "501", path: at + "/screen"}},
-		"get_sandbox_by_id_screen_ws":        {{status: "501", path: at + "/screen/ws"}},
+		"post_sandbox_by_id_preview":         {{status: "200", path: at + "/preview", body: `{"port":80}`}, {status: "400", path: at + "/preview", body: `{"port":0}`}, {status: "409", path: "/v1/sandbox/" + s.parked + "/preview", body: `{"port":80}`}},
+		"post_sandbox_by_id_terminal_ticket": {{status: "201", path: at + "/terminal/ticket"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/terminal/ticket"}},
+		"get_sandbox_by_id_terminal":         {{status: "200", path: at + "/terminal"}},
+		"get_sandbox_by_id_terminal_ws":      s.sockets("terminal", upgrade),
+		"post_sandbox_by_id_screen_ticket":   {{status: "201", path: at + "/screen/ticket"}, {status: "409", path: "/v1/sandbox/" + s.parked + "/screen/ticket"}},
+		"get_sandbox_by_id_screen":           {{status: "200", path: at + "/screen"}},
+		"get_sandbox_by_id_screen_ws":        s.sockets("screen", upgrade),
 
 		"post_exec":              {{status: "200", body: `{"lang":"bash","code":"echo hi"}`}, {status: "400", body: `{"lang":"cobol","code":"x"}`}, {status: "402", body: `{"lang":"bash","code":"echo hi"}`, server: s.poor}},
 		"post_exec_upload":       {{status: "200", header: form, body: part("a/b.txt")}, {status: "400", header: form, body: part("../x")}, {status: "402", header: form, body: part("a/b.txt"), server: s.poor}, {status: "415", body: "{}"}, {status: "413", header: form, body: part("big") + strings.Repeat("x", 300<<10)}},
@@ -189,9 +190,45 @@ func (s *scene) acts() map[string][]act {
 	}
 }
 
+// sockets are what is done to a terminal's or a screen's.
+func (s *scene) sockets(door string, upgrade http.Header) []act {
+	foreign := upgrade.Clone()
+	foreign.Set("Origin", "https://elsewhere.example")
+	path := func(id string) string { return "/v1/sandbox/" + id + "/" + door + "/ws?ticket=" }
+	ticket := func(id string) string {
+		var out struct{ Ticket string }
+		s.post("/v1/sandbox/"+id+"/"+door+"/ticket", "", &out)
+		return path(id) + out.Ticket
+	}
+	return []act{
+		{status: "101", header: upgrade, late: func() string { return ticket(s.running) }},
+		{status: "400", path: path(s.running)},
+		{status: "401", path: path(s.running) + "wrong", header: upgrade},
+		{status: "403", path: path(s.running) + "wrong", header: foreign},
+		{status: "404", header: upgrade, late: func() string {
+			id := s.end()
+			defer s.post("/v1/sandbox/end", `{"id":"`+id+`"}`, nil)
+			return ticket(id)
+		}},
+		{status: "409", header: upgrade, late: func() string {
+			var out struct{ ID string }
+			s.post("/v1/sandbox", `{"disk":true}`, &out)
+			defer s.post("/v1/sandbox/"+out.ID+"/pause", "", nil)
+			return ticket(out.ID)
+		}},
+	}
+}
+
 // end leases a sandbox that is to be ended.
 func (s *scene) end() string {
-	req, _ := http.NewRequest(http.MethodPost, s.server.URL+"/v1/sandbox", strings.NewReader("{}"))
+	var out struct{ ID string }
+	s.post("/v1/sandbox", "{}", &out)
+	return out.ID
+}
+
+// post calls the API.
+func (s *scene) post(path, body string, out any) {
+	req, _ := http.NewRequest(http.MethodPost, s.server.URL+path, strings.NewReader(body))
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
@@ -199,11 +236,12 @@ func (s *scene) end() string {
 		panic(err)
 	}
 	defer resp.Body.Close()
-	var out struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+	if out == nil {
+		return
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		panic(err)
 	}
-	return out.ID
 }
 
 // common are the acts that are the same for all operations, by status.
@@ -256,6 +294,9 @@ func TestEveryOperation(t *testing.T) {
 					}
 					if a.path == "" {
 						a.path = strings.NewReplacer("{id}", never, "{sid}", never, "{session_id}", never, "{fileId}", "x", "{port}", "80").Replace(path)
+					}
+					if a.late != nil {
+						a.path = a.late()
 					}
 					s.perform(t, method, status, &a, op)
 				}

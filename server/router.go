@@ -12,6 +12,9 @@ import (
 // like any other.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w, r)
+	if s.servePreview(w, r) {
+		return
+	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if h, pattern := s.mux.Handler(r); pattern == "" {
 		s.noRoute(w, r, h)
@@ -67,11 +70,19 @@ const (
 
 // doors are the routes that are not for members alone. What is not here is.
 var doors = map[string]door{
-	"GET /livez":        openDoor,
-	"GET /readyz":       openDoor,
-	"GET /openapi.yaml": openDoor,
-	"GET /openapi.json": openDoor,
-	"GET /docs":         openDoor,
+	"GET /livez":         openDoor,
+	"GET /readyz":        openDoor,
+	"GET /openapi.yaml":  openDoor,
+	"GET /openapi.json":  openDoor,
+	"GET /docs":          openDoor,
+	"GET /{$}":           openDoor,
+	"GET /web/{path...}": openDoor,
+
+	// Pages are the same for everybody; sockets want a ticket.
+	"GET /v1/sandbox/{id}/terminal":    openDoor,
+	"GET /v1/sandbox/{id}/terminal/ws": openDoor,
+	"GET /v1/sandbox/{id}/screen":      openDoor,
+	"GET /v1/sandbox/{id}/screen/ws":   openDoor,
 
 	"GET " + metadataPath:              openDoor,
 	"GET " + metadataPath + agentsPath: openDoor,
@@ -128,7 +139,7 @@ func (s *server) guard(pattern string, next http.HandlerFunc) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		next(w, r.WithContext(withPrincipal(r.Context(), p)))
+		next(w, r.WithContext(withHost(withPrincipal(r.Context(), p), r.Host)))
 	}
 }
 

@@ -216,7 +216,7 @@ func (s typed) GetSandboxByIDPorts(ctx context.Context, r api.GetSandboxByIDPort
 	}
 	list := make([]api.SandboxPort, len(ports))
 	for i, port := range ports {
-		list[i].Port = int64(port)
+		list[i] = api.SandboxPort{Port: int64(port), Host: s.previews.authority(hostOf(ctx), previewed{r.ID, port})}
 	}
 	return api.GetSandboxByIDPorts200JSONResponse{Ports: list}, nil
 }

@@ -3,14 +3,15 @@ package server
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httputil"
 
 	"github.com/hanzoai/sandbox/internal/api"
 )
 
 // New returns the handler of all operations. It serves until the process
 // ends; what it holds is memory alone.
-func New(cfg Config) (http.Handler, error) {
-	if err := cfg.check(); err != nil {
+func New(cfg Config) (_ http.Handler, err error) {
+	if err = cfg.check(); err != nil {
 		return nil, err
 	}
 	cfg.fill()
@@ -22,9 +23,16 @@ func New(cfg Config) (http.Handler, error) {
 		slots:     newSlots(cfg.Limits),
 		runs:      newRuns(),
 		uploads:   newUploads(),
+		tickets:   newTickets(),
+		sessions:  newSessions(),
+		seal:      newSeal(),
 		origin:    http.NewCrossOriginProtection(),
 		mux:       http.NewServeMux(),
 	}
+	if s.previews, err = parsePreviews(cfg.Previews); err != nil {
+		return nil, err
+	}
+	s.proxy = s.newProxy()
 	if err := s.routes(); err != nil {
 		return nil, err
 	}
@@ -40,6 +48,11 @@ type server struct {
 	slots     *slots
 	runs      *runs
 	uploads   *uploads
+	tickets   *tickets
+	sessions  *sessions
+	previews  previewNames
+	seal      *seal
+	proxy     *httputil.ReverseProxy
 	origin    *http.CrossOriginProtection
 	mux       *http.ServeMux
 }
@@ -76,10 +89,10 @@ func (s *server) raw() map[string]http.HandlerFunc {
 		"GET /v1/sandbox/{id}/exec/ws":     s.execSocket,
 		"GET /v1/sandbox/{id}/dial/{port}": s.dialSocket,
 
-		"GET /v1/sandbox/{id}/terminal":    s.notYet,
-		"GET /v1/sandbox/{id}/terminal/ws": s.notYet,
-		"GET /v1/sandbox/{id}/screen":      s.notYet,
-		"GET /v1/sandbox/{id}/screen/ws":   s.notYet,
+		"GET /v1/sandbox/{id}/terminal":    s.page("terminal"),
+		"GET /v1/sandbox/{id}/terminal/ws": s.terminalSocket,
+		"GET /v1/sandbox/{id}/screen":      s.page("screen"),
+		"GET /v1/sandbox/{id}/screen/ws":   s.screenSocket,
 
 		"POST /v1/exec/upload":                           s.upload,
 		"GET /v1/exec/download/{session_id}/{fileId...}": s.download,
@@ -91,6 +104,9 @@ func (s *server) raw() map[string]http.HandlerFunc {
 		"GET /openapi.yaml": serveBytes("application/yaml", api.YAML),
 		"GET /openapi.json": serveBytes("application/json", api.JSON),
 		"GET /docs":         s.docs,
+
+		"GET /{$}":           s.console(),
+		"GET /web/{path...}": s.webFile,
 	}
 }
 

@@ -663,9 +663,9 @@ type SandboxPathIn struct {
 
 // SandboxPort A port that a program listens on.
 type SandboxPort struct {
-	// Host The preview host that serves it, where there are previews.
+	// Host The host, perhaps with a port, of its preview.
 	//
-	// Example:
+	// Example: sandbox-4f6o2w7qk3x5bzr2m7c4a-preview-8000.localhost:8080
 	Host string `json:"host,omitempty,omitzero"`
 
 	// Port Its number.
@@ -682,7 +682,7 @@ type SandboxPorts struct {
 
 // SandboxPreviewGrant A link to a preview.
 type SandboxPreviewGrant struct {
-	// ExpiresIn Seconds.
+	// ExpiresIn How many seconds the link is good for.
 	//
 	// Example: 30
 	ExpiresIn int64 `json:"expiresIn"`
@@ -3942,6 +3942,22 @@ func (response PostSandboxByIDPreview200JSONResponse) VisitPostSandboxByIDPrevie
 	return err
 }
 
+type PostSandboxByIDPreview400ApplicationProblemPlusJSONResponse struct {
+	BadRequestApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandboxByIDPreview400ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDPreviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PostSandboxByIDPreview401ApplicationProblemPlusJSONResponse struct {
 	UnauthorizedApplicationProblemPlusJSONResponse
 }
@@ -3975,18 +3991,34 @@ func (response PostSandboxByIDPreview403ApplicationProblemPlusJSONResponse) Visi
 	return err
 }
 
-type PostSandboxByIDPreview501ApplicationProblemPlusJSONResponse struct {
-	NotImplementedApplicationProblemPlusJSONResponse
+type PostSandboxByIDPreview404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
 }
 
-func (response PostSandboxByIDPreview501ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDPreviewResponse(w http.ResponseWriter) error {
+func (response PostSandboxByIDPreview404ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDPreviewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(501)
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PostSandboxByIDPreview409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandboxByIDPreview409ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDPreviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4369,18 +4401,34 @@ func (response PostSandboxByIDScreenTicket403ApplicationProblemPlusJSONResponse)
 	return err
 }
 
-type PostSandboxByIDScreenTicket501ApplicationProblemPlusJSONResponse struct {
-	NotImplementedApplicationProblemPlusJSONResponse
+type PostSandboxByIDScreenTicket404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
 }
 
-func (response PostSandboxByIDScreenTicket501ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDScreenTicketResponse(w http.ResponseWriter) error {
+func (response PostSandboxByIDScreenTicket404ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDScreenTicketResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(501)
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PostSandboxByIDScreenTicket409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandboxByIDScreenTicket409ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDScreenTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4457,18 +4505,34 @@ func (response PostSandboxByIDTerminalTicket403ApplicationProblemPlusJSONRespons
 	return err
 }
 
-type PostSandboxByIDTerminalTicket501ApplicationProblemPlusJSONResponse struct {
-	NotImplementedApplicationProblemPlusJSONResponse
+type PostSandboxByIDTerminalTicket404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
 }
 
-func (response PostSandboxByIDTerminalTicket501ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDTerminalTicketResponse(w http.ResponseWriter) error {
+func (response PostSandboxByIDTerminalTicket404ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDTerminalTicketResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(501)
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PostSandboxByIDTerminalTicket409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response PostSandboxByIDTerminalTicket409ApplicationProblemPlusJSONResponse) VisitPostSandboxByIDTerminalTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
 }

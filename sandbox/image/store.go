@@ -3,6 +3,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -42,7 +43,9 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
 	for _, dir := range []string{"", blobsDir, layersDir, imagesDir, namesDir, usesDir, locksDir, tmpDir} {
-		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+		if err := os.MkdirAll(s.path(dir), 0o700); errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("image store: %w: it takes root, or a folder of this user's", err)
+		} else if err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
 	}
@@ -88,6 +91,16 @@ func (s *Store) workspace() (*workspace, error) {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	return &workspace{dir, held}, nil
+}
+
+// Temp makes a folder on the store's file system, for what is to become an
+// image. GC removes it should this process die before it calls remove.
+func (s *Store) Temp() (dir string, remove func() error, err error) {
+	w, err := s.workspace()
+	if err != nil {
+		return "", nil, err
+	}
+	return w.dir, w.remove, nil
 }
 
 func (w *workspace) path(name string) string { return filepath.Join(w.dir, name) }

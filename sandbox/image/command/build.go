@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -87,11 +86,11 @@ func (c *call) log() io.Writer {
 
 // buildInto builds a recipe into the store.
 func (c *call) buildInto(s *image.Store, r *recipe.Recipe, name string) (err error) {
-	tmp, err := os.MkdirTemp("", "sandbox-image-")
+	tmp, remove, err := s.Temp()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	layout := filepath.Join(tmp, "layout")
 	built, err := recipe.Build(c.ctx, r, layout, c.log())
 	if err != nil {

@@ -101,7 +101,8 @@ func TestVerbs(t *testing.T) {
 	is.Equal(l.run(ctx, "gc"), 0)
 	is.True(strings.HasPrefix(l.stdout.String(), "removed 1 images, 1 layers, 3 blobs"))
 	is.Equal(l.run(ctx, "import", out+".tar", "again"), 0)
-	is.Equal(l.run(ctx, "import", out, "same"), 0)
+	is.Equal(l.run(ctx, "import", "-q", out, "same"), 0)
+	is.Equal(l.stderr.Len(), 0)
 	is.Equal(l.run(ctx, "list"), 0)
 	is.Equal(strings.Count(l.stdout.String(), "sha256:"), 2)
 }

@@ -9,24 +9,32 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// options are mmdebstrap's, for every recipe. Manuals and translations go, and
-// what only compiling against scipy would need.
+// options are mmdebstrap's, for every recipe.
 var options = []string{
 	"--variant=minbase",
 	"--format=tar",
-	"--dpkgopt=path-exclude=/usr/share/man/*",
-	"--dpkgopt=path-exclude=/usr/share/info/*",
-	"--dpkgopt=path-exclude=/usr/share/locale/*",
-	"--dpkgopt=path-exclude=/usr/share/doc/*",
-	"--dpkgopt=path-include=/usr/share/doc/*/copyright",
-	"--dpkgopt=path-exclude=/usr/include/boost/*",
 	`--essential-hook=mkdir -p "$1/usr/share/man/man1"`, // Java's alternatives want it
 }
+
+// dpkgOptions are dpkg's in there. Manuals and translations go, and what only
+// compiling against scipy would need.
+//
+// They are not given to mmdebstrap, which would sift the essential packages by
+// itself, at the cost of half a minute: it lets dpkg do so.
+const dpkgOptions = `force-unsafe-io
+path-exclude=/usr/share/man/*
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/locale/*
+path-exclude=/usr/share/doc/*
+path-include=/usr/share/doc/*/copyright
+path-exclude=/usr/include/boost/*
+`
 
 // A Built is an image that has been built, as an OCI layout.
 type Built struct {
@@ -39,17 +47,18 @@ type Built struct {
 // Build builds a recipe's image, as an OCI layout in a folder that does not
 // exist yet. What the programs that it runs say goes to log.
 //
-// It takes root, or user namespaces with which the user may have many ids.
+// It takes root, or user namespaces with which the user may have many ids, and
+// some GB in $TMPDIR or else /var/tmp.
 func Build(ctx context.Context, r *Recipe, dir string, log io.Writer) (_ *Built, err error) {
 	start := time.Now()
 	if err := r.checkPrograms(); err != nil {
 		return nil, err
 	}
-	tmp, err := os.MkdirTemp("", "sandbox-recipe-")
+	tmp, remove, err := workspace()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	b := &build{Recipe: r, tmp: tmp, extra: filepath.Join(tmp, "extra"), log: log}
 	if err := b.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("recipe %s: %w", r.Name, err)
@@ -76,6 +85,9 @@ func (r *Recipe) checkPrograms() error {
 	if len(r.NPM) > 0 {
 		need["npm"] = "npm"
 	}
+	if os.Geteuid() != 0 {
+		need["newuidmap"] = "uidmap"
+	}
 	var missing []string
 	for program, pkg := range need {
 		if _, err := osexec.LookPath(program); err != nil {
@@ -83,7 +95,8 @@ func (r *Recipe) checkPrograms() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("recipe %s needs programs that are not here: apt-get install %s", r.Name, strings.Join(missing, " "))
+		slices.Sort(missing)
+		return fmt.Errorf("recipe %s needs programs that are not here: apt-get install %s", r.Name, strings.Join(slices.Compact(missing), " "))
 	}
 	if _, err := osexec.LookPath("go"); err != nil && r.Go != "" {
 		return fmt.Errorf("recipe %s needs the go command, to fetch a toolchain by", r.Name)
@@ -93,8 +106,7 @@ func (r *Recipe) checkPrograms() error {
 
 // prepare gathers what does not come from Debian.
 func (b *build) prepare(ctx context.Context) error {
-	// In a user namespace others than this user read it.
-	if err := errors.Join(os.Mkdir(b.extra, 0o755), os.Chmod(b.tmp, 0o755)); err != nil {
+	if err := os.Mkdir(b.extra, 0o755); err != nil {
 		return err
 	}
 	list, err := aptSources(ctx)
@@ -136,6 +148,7 @@ func (b *build) run(ctx context.Context, dir string) (*Built, error) {
 	built, err := b.layout(dir, out)
 	_, _ = io.Copy(io.Discard, out) // so that it ends; its fate says the rest
 	if failed := cmd.Wait(); failed != nil {
+		killGroup(cmd) // of one that was interrupted something may be left
 		err = fmt.Errorf("mmdebstrap: %w: %s", failed, said)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -155,6 +168,7 @@ func (b *build) command(ctx context.Context) (*osexec.Cmd, error) {
 	files := map[string][]byte{
 		"apt.conf":     aptOpts,
 		"sources.list": []byte(strings.Join(b.sources, "\n") + "\n"),
+		"dpkg.cfg":     []byte(dpkgOptions),
 		"hook.sh":      []byte(hook),
 	}
 	for name, text := range files {
@@ -170,18 +184,18 @@ func (b *build) command(ctx context.Context) (*osexec.Cmd, error) {
 	args = append(args,
 		"--aptopt="+filepath.Join(b.tmp, "apt.conf"),
 		"--include="+strings.Join(b.Include, ","),
+		`--extract-hook=cp "`+filepath.Join(b.tmp, "dpkg.cfg")+`" "$1/etc/dpkg/dpkg.cfg.d/sandbox"`,
 		`--customize-hook=sh "`+filepath.Join(b.tmp, "hook.sh")+`" "$1"`,
 		b.Suite, "-", filepath.Join(b.tmp, "sources.list"),
 	)
 	cmd := osexec.CommandContext(ctx, "mmdebstrap", args...)
 	cmd.Env = append(os.Environ(),
 		"EXTRA="+b.extra,
+		"TMPDIR="+b.tmp, // where the file system is made
 		"SOURCE_DATE_EPOCH="+strconv.FormatInt(b.updated.Unix(), 10),
 		"LC_ALL=C.UTF-8",
 	)
-	// It tidies up when it is interrupted, and would leave mounts when killed.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute
+	group(cmd)
 	return cmd, nil
 }
 

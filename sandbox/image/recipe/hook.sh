@@ -9,6 +9,13 @@ in_root() { chroot "$root" env -i PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin
 # $root/tmp has the configuration by which mmdebstrap's apt works in there. It must stay: without it, what mmdebstrap does
 # after this it would do to this machine's own package lists.
 rm -rf "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/* "$root"/etc/apt/auth.conf* "$root"/etc/apt/apt.conf.d/99mmdebstrap "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
+rm -f "$root"/etc/dpkg/dpkg.cfg.d/sandbox
+
+# What dpkg was told to leave out, of packages that were there before it was told.
+find "$root/usr/share/man" "$root/usr/share/info" "$root/usr/share/locale" ! -type d -delete
+find "$root/usr/share/doc" ! -type d ! -name copyright -delete
+find "$root/usr/share/doc" "$root/usr/share/locale" "$root/usr/share/man" -mindepth 1 -type d -empty ! -name man1 -delete
+
 rm -f "$root"/etc/hostname "$root"/etc/resolv.conf
 echo sandbox >"$root/etc/hostname"
 : >"$root/etc/resolv.conf"

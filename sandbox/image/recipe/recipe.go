@@ -40,7 +40,8 @@ func (r *Recipe) Digest() string {
 		*Recipe
 		Hook    string
 		Options []string
-	}{r, hook, options})
+		Dpkg    string
+	}{r, hook, options, dpkgOptions})
 	if err != nil {
 		panic(err) // it has nothing that could fail
 	}

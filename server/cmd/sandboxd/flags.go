@@ -23,6 +23,7 @@ type settings struct {
 	prepaid                  string
 	agents                   server.Agents
 	debug                    bool
+	previews, frames         string
 	images                   imagePolicy
 
 	serviceKey string
@@ -81,6 +82,8 @@ func settingsOf(env *environment) (*settings, error) {
 	flags.IntVar(&s.limits.Burst, "burst", 4000, "how many at once")
 	flags.DurationVar(&s.maxLife, "max-life", 24*time.Hour, "the longest that a sandbox may live; SANDBOX_MAX_LIFE_SEC says it too")
 	flags.DurationVar(&s.idle, "idle", 15*time.Minute, "how long a sandbox may be unused")
+	flags.StringVar(&s.previews, "previews", "", "the `address` below which ports are shown: https://*.example.com, or without *. for paths; by default http://*.localhost")
+	flags.StringVar(&s.frames, "frames", "", "the `sites`, with commas between them, that may show terminals and screens in a frame")
 	flags.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests may go on at the end")
 	flags.DurationVar(&s.charge, "charge", time.Minute, "how often the time of running sandboxes is charged")
 	flags.StringVar(&s.prepaid, "billing", "postpaid", "`mode`: postpaid records what is had, prepaid refuses what the balance does not cover")

@@ -250,7 +250,7 @@ func TestDaemon(t *testing.T) {
 
 	usage, err := output(t, root, nil, "ledger", "usage", "--org", "default")
 	is.NoErr(err)
-	is.True(strings.Contains(usage, "runtime"))
+	is.True(strings.Contains(usage, "lease"))
 	b, err := os.ReadFile(filepath.Join(root, "server.db"))
 	is.NoErr(err)
 	is.True(!bytes.Contains(b, []byte(key)))

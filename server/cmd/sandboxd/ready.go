@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -14,10 +13,17 @@ import (
 // program in one.
 type readiness struct {
 	runtime *sandbox.Runtime
-	ended   atomic.Bool
+	ended   chan struct{}
+	close   func()
 
 	mu   sync.Mutex // held while it is tried: others wait for the outcome
 	good time.Time
+}
+
+func newReadiness(rt *sandbox.Runtime) *readiness {
+	r := &readiness{runtime: rt, ended: make(chan struct{})}
+	r.close = sync.OnceFunc(func() { close(r.ended) })
+	return r
 }
 
 const (
@@ -32,19 +38,29 @@ var errEnding = errors.New("shutting down")
 func (r *readiness) check(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended.Load() {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	select {
+	case <-r.ended:
 		return errEnding
+	default:
 	}
 	if time.Since(r.good) < staleAfter {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	if err := r.try(ctx); err != nil {
+	tried := make(chan error, 1)
+	go func() { tried <- r.try(ctx) }()
+	select {
+	case <-r.ended:
+		cancel()
+		<-tried
+		return errEnding
+	case err := <-tried:
+		if err == nil {
+			r.good = time.Now()
+		}
 		return err
 	}
-	r.good = time.Now()
-	return nil
 }
 
 // try leases a sandbox that nobody can see, runs a program in it and ends it.
@@ -57,5 +73,10 @@ func (r *readiness) try(ctx context.Context) error {
 	return errors.Join(err, sb.End(context.WithoutCancel(ctx)))
 }
 
-// end has it be over for good.
-func (r *readiness) end() { r.ended.Store(true) }
+// end has it be over for good, and returns when nothing is tried any more:
+// what a sandbox leaves half done would stay there until the next start.
+func (r *readiness) end() {
+	r.close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hanzoai/sandbox/exec"
@@ -135,7 +136,7 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 		return err
 	}
 	s := d.settings
-	d.ready = &readiness{runtime: d.runtime}
+	d.ready = newReadiness(d.runtime)
 	interpreter, err := exec.New(d.runtime, exec.Config{Timeout: s.limits.RunTime})
 	if err != nil {
 		return err
@@ -145,6 +146,7 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 		Sandboxes: sandboxes, Interpreter: server.Interpret(interpreter, server.Gated(d.store, s.fees, sandboxes)), Keys: d.store, OIDC: s.oidc,
 		Agents: s.agents, ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
+		Previews: s.previews, Frames: strings.FieldsFunc(s.frames, func(r rune) bool { return r == ',' || r == ' ' }),
 	})
 	if err != nil {
 		return err
@@ -174,6 +176,7 @@ func (d *daemon) run(ctx context.Context, listener net.Listener) error {
 				d.log.Error("running sandboxes were not charged", "error", err)
 			}
 		case err := <-served:
+			d.ready.end()
 			return errors.Join(err, d.runtime.Detach())
 		case <-ctx.Done():
 			return d.shutdown(context.WithoutCancel(ctx))

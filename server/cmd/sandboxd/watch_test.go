@@ -20,6 +20,7 @@ type engines struct {
 	mu    sync.Mutex
 	spans map[string][]span
 	last  time.Time // when it was looked last
+	gap   time.Duration
 }
 
 // glance is how often it is looked.
@@ -60,6 +61,9 @@ func (w *engines) look(root string) {
 		} else {
 			w.spans[id] = append(spans, span{now, now})
 		}
+	}
+	if !w.last.IsZero() {
+		w.gap = max(w.gap, now.Sub(w.last)) // of a machine that is busy, the longest without a look
 	}
 	w.last = now
 }

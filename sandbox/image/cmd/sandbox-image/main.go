@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) //nolint:forbidigo // the program's own
 	c := &command.Command{Name: "sandbox-image", Stdout: os.Stdout, Stderr: os.Stderr}
 	code := c.Run(ctx, os.Args[1:])
 	stop()
