@@ -128,7 +128,12 @@ const flushTimeout = 2 * time.Second
 
 // Close closes the connection at once, but for what has been written.
 func (c *Conn) Close() error {
-	return c.shut(func() error { return c.ws.CloseNow() })
+	return c.shut(func() error {
+		if err := c.ws.CloseNow(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil // the peer was sooner
+	})
 }
 
 // Finish closes the socket in good order, and waits a moment for the peer to
