@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/hanzoai/sandbox/internal/runtimetest"
@@ -28,15 +27,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(holdLease) != "":
 		hold()
 	}
-	remove := runtimetest.Isolate()
-	before := runtimetest.Snapshot()
-	code := m.Run()
-	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
-		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
-		code = 1
-	}
-	remove()
-	os.Exit(code)
+	runtimetest.Main(m)
 }
 
 // hold leases a sandbox on a private Root and waits to be killed.
