@@ -13,6 +13,7 @@ import (
 	"github.com/hanzoai/sandbox/internal/blind"
 	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/server/mcp"
 )
 
 // A command is what the bodies of exec and run have in common.
@@ -153,6 +154,9 @@ func (s typed) carry(ctx context.Context, c *command, stdout, stderr io.Writer) 
 	cmd.Timeout = s.cfg.Limits.RunTime
 	if limit := seconds(c.TimeoutSec); limit > 0 {
 		cmd.Timeout = min(cmd.Timeout, limit)
+	}
+	if listener := mcp.Listener(ctx); listener != nil {
+		stdout, stderr = io.MultiWriter(stdout, listener), io.MultiWriter(stderr, listener)
 	}
 	finish := c.connect(cmd, stdout, stderr)
 	status, err := ending(cmd.Run(ctx))

@@ -47,6 +47,9 @@ type Config struct {
 	ServiceKey string
 	Brand      string
 
+	// Agents say how agents are served.
+	Agents Agents
+
 	// Ledger and Fees are the money; without a Ledger everything is free.
 	Ledger Ledger
 	Fees   Fees

@@ -9,6 +9,7 @@ import (
 	"github.com/hanzoai/sandbox/exec"
 	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
+	"github.com/hanzoai/sandbox/server/mcp"
 )
 
 // Interpret is the Config.Interpreter of a code interpreter, whose sessions
@@ -28,6 +29,9 @@ func (i *interpreter) of(owner sandbox.Owner) *exec.Interpreter {
 
 func (i *interpreter) Run(ctx context.Context, owner sandbox.Owner, s Snippet) (*Result, error) {
 	snippet := exec.Snippet{Session: s.Session, Language: s.Language, Code: s.Code, Args: s.Args, Timeout: s.Timeout}
+	if listener := mcp.Listener(ctx); listener != nil {
+		snippet.Stdout, snippet.Stderr = listener, listener
+	}
 	for _, f := range s.Files {
 		snippet.Inputs = append(snippet.Inputs, exec.Input{Session: f.Session, File: f.ID, Name: f.Name})
 	}

@@ -84,6 +84,9 @@ var doors = map[string]door{
 	"GET /v1/sandbox/{id}/screen":      openDoor,
 	"GET /v1/sandbox/{id}/screen/ws":   openDoor,
 
+	"GET " + metadataPath:              openDoor,
+	"GET " + metadataPath + agentsPath: openDoor,
+
 	"POST /v1/exec":        execDoor,
 	"POST /v1/exec/upload": execDoor,
 	"GET /v1/exec/download/{session_id}/{fileId...}": execDoor,

@@ -33,7 +33,9 @@ func New(cfg Config) (_ http.Handler, err error) {
 		return nil, err
 	}
 	s.proxy = s.newProxy()
-	s.routes()
+	if err := s.routes(); err != nil {
+		return nil, err
+	}
 	return http.HandlerFunc(s.serve), nil
 }
 
@@ -57,7 +59,7 @@ type server struct {
 
 // routes registers every operation. Each goes through guard, which decides by
 // its pattern who may come in.
-func (s *server) routes() {
+func (s *server) routes() error {
 	strict := api.NewStrictHandlerWithOptions(typed{s}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: s.badBody, ResponseErrorHandlerFunc: s.fail,
 	})
@@ -69,6 +71,7 @@ func (s *server) routes() {
 	for alias, pattern := range aliases {
 		mux.HandleFunc(alias, mux.handlers[pattern])
 	}
+	return s.routeAgents(mux)
 }
 
 // typed has the operations whose bodies are values.

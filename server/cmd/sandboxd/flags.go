@@ -23,6 +23,7 @@ type settings struct {
 	maxLife, idle, grace     time.Duration
 	charge                   time.Duration
 	prepaid                  string
+	agents                   server.Agents
 	debug                    bool
 	previews, frames         string
 	images                   imagePolicy
@@ -93,12 +94,14 @@ func settingsOf(env *environment) (*settings, error) {
 	flags.StringVar(&s.images.platform, "platform-registries", "", "`hosts` of registries on which a lease may name its own organisation's images alone; asked with this user's docker login")
 	flags.StringVar(&s.images.shared, "shared-orgs", "", "`organisations` there whose images all leases may name")
 	flags.StringVar(&s.images.folders, "image-folders", "", "`folders` in which leases may name archives and root file systems")
+	flags.BoolVar(&s.agents.Off, "no-mcp", false, "does not serve agents at /v1/mcp")
+	flags.BoolVar(&s.agents.Bare, "mcp-bare", false, "leaves agents the operations alone, without run_code, run_command, read_file, write_file and list_files")
 	flags.BoolVar(&s.debug, "debug", false, "logs more")
 	if err := parse(flags, env, env.args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%w: %q is no command: have keys, ledger and images", errUsage, flags.Arg(0))
+		return nil, fmt.Errorf("%w: %q is no command: have keys, ledger, images and mcp", errUsage, flags.Arg(0))
 	}
 	return s, s.complete(env)
 }

@@ -4,6 +4,7 @@
 //	sandboxd keys create|list|revoke …
 //	sandboxd ledger credit|balance|usage …
 //	sandboxd images build|pull|import|list …
+//	sandboxd mcp [--root FOLDER] …
 //
 // Each flag has an environment variable of its name, as SANDBOXD_LISTEN. These
 // have no flag:
@@ -12,6 +13,9 @@
 //	CODE_EXEC_FEE_CENTS[_RUN]  what a run of the code interpreter costs; 1 cent
 //	SANDBOX_FEE_CENTS[_CLASS]  what a lease costs; nothing
 //	SANDBOX_HOUR_CENTS[_CLASS] what an hour of an engine costs, by the second; nothing
+//
+// It serves agents at /v1/mcp; as sandboxd mcp it serves one over standard
+// input and output, with sandboxes of its own and without a network.
 //
 // It is one static binary with the engine in it, and must be root. Its first
 // start prints a key, which is kept nowhere but as a hash. Sandboxes survive
@@ -34,7 +38,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the program's own
 	defer stop()
-	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdout: os.Stdout, stderr: os.Stderr})
+	err := run(ctx, &environment{args: os.Args[1:], get: os.LookupEnv, all: os.Environ, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
 	if code, ok := errors.AsType[exitError](err); ok {
 		os.Exit(int(code))
 	}
@@ -54,6 +58,7 @@ type environment struct {
 	args           []string
 	get            func(string) (string, bool)
 	all            func() []string
+	stdin          io.ReadCloser
 	stdout, stderr io.Writer
 }
 
@@ -68,6 +73,8 @@ func run(ctx context.Context, env *environment) error {
 			return ledger(ctx, env, env.args[1:])
 		case "images":
 			return images(ctx, env, env.args[1:])
+		case "mcp":
+			return agents(ctx, env, env.args[1:])
 		}
 	}
 	return serve(ctx, env)

@@ -144,7 +144,7 @@ func (d *daemon) serveRuntime(ctx context.Context) error {
 	sandboxes := server.Runtime(d.runtime)
 	handler, err := server.New(server.Config{
 		Sandboxes: sandboxes, Interpreter: server.Interpret(interpreter, server.Gated(d.store, s.fees, sandboxes)), Keys: d.store, OIDC: s.oidc,
-		ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
+		Agents: s.agents, ServiceKey: s.serviceKey, Brand: s.brand, Ledger: d.store, Fees: s.fees,
 		Ready: d.ready.check, Limits: s.limits, Logger: d.log,
 		Previews: s.previews, Frames: strings.FieldsFunc(s.frames, func(r rune) bool { return r == ',' || r == ' ' }),
 	})

@@ -1,0 +1,151 @@
+// One script for the tools, over a pipe and over HTTP, with the client in TypeScript.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+
+const program = process.env.SANDBOXD;
+const key = 'sk-a-key-for-automation';
+
+// serve starts the server under test at an address, on a folder of its own.
+async function serve(root, listen = '127.0.0.1:0') {
+  const child = spawn(program, ['--listen', listen, '--root', root], {
+    env: { ...process.env, SANDBOXD_KEY: key }, stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  let url;
+  for await (const line of createInterface({ input: child.stdout })) {
+    url = line.match(/^listening on (.*)$/)?.[1];
+    if (url) break;
+  }
+  if (!url) throw new Error('sandboxd did not start');
+  return { url, stop: async () => { child.kill('SIGTERM'); await ended; } };
+}
+
+function http(url, credential = key) {
+  const headers = credential ? { Authorization: `Bearer ${credential}` } : {};
+  return new StreamableHTTPClientTransport(new URL(url + '/v1/mcp'), { requestInit: { headers } });
+}
+
+async function connect(transport) {
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(transport);
+  return client;
+}
+
+async function call(client, name, args = {}, options = {}) {
+  const result = await client.callTool({ name, arguments: args }, undefined, options);
+  return { ...result, text: result.content.find((c) => c.type === 'text')?.text, value: result.structuredContent };
+}
+
+// script is what every client does over every transport.
+async function script(t, client) {
+  await t.test('the tools are listed, and have schemas', async () => {
+    const { tools } = await client.listTools();
+    assert.deepEqual(tools.map((tool) => tool.name).sort(),
+      ['describe', 'exec', 'list_files', 'read_file', 'run_code', 'run_command', 'sandbox', 'write_file']);
+    assert.equal(tools.find((tool) => tool.name === 'sandbox').inputSchema.properties.op.enum.length, 17);
+  });
+  await t.test('describe explains', async () => {
+    for (const op of ['get_download', 'list_sandboxes']) {
+      const about = JSON.parse((await call(client, 'describe', { op })).text);
+      assert.equal(about.name, op);
+      assert.equal(about.inputSchema.type, 'object');
+      assert.equal(about.annotations.readOnlyHint, true);
+    }
+  });
+  let id;
+  await t.test('a sandbox is leased, and runs commands', async () => {
+    const leased = await call(client, 'sandbox', { op: 'lease_sandbox', input: {} });
+    id = leased.value.id;
+    assert.match(id, /^[a-z0-9]{21}$/);
+    assert.equal(JSON.parse(leased.text).id, id);
+    const ran = await call(client, 'sandbox', { op: 'run_in_sandbox', input: { id, argv: ['echo', 'a  b'] } });
+    assert.equal(ran.value.stdout, 'a  b\n');
+    const failed = await call(client, 'exec_sandbox', { id, command: 'exit 3' });
+    assert.equal(failed.value.exitCode, 3);
+    assert.ok(!failed.isError);
+  });
+  await t.test('files go in and out', async () => {
+    await call(client, 'write_sandbox_file', { id, path: 'd/f', data: 'aGk=' });
+    assert.equal((await call(client, 'read_sandbox_file', { id, path: 'd/f' })).value.data, 'aGk=');
+    assert.equal((await call(client, 'read_file', { id, path: 'd/f' })).text, 'hi');
+    assert.equal((await call(client, 'list_files', { id, path: 'd' })).text, 'f (2 bytes)\n');
+  });
+  await t.test('code runs, and its pictures are shown', async () => {
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==';
+    const ran = await call(client, 'run_code', { lang: 'bash', code: `echo ${png} | base64 -d > plot_1.png; echo done`, session_id: id });
+    assert.match(ran.text, /^done\n\[files: plot_1\.png\]/);
+    const [picture] = ran.content.filter((c) => c.type === 'image');
+    assert.equal(picture.mimeType, 'image/png');
+    assert.equal(picture.data, png);
+  });
+  await t.test('a refusal is a result with the sentence', async () => {
+    const refused = await call(client, 'get_sandbox_by_id', { id: 'nosuch' });
+    assert.ok(refused.isError);
+    assert.match(refused.text, /no such sandbox/);
+    await assert.rejects(call(client, 'sandbox', {}), { code: -32602 });
+    await assert.rejects(call(client, 'nosuch'), { code: -32602 });
+  });
+  await t.test('progress comes as it is printed, and cancelling stops the command', async () => {
+    const controller = new AbortController();
+    let heard;
+    const running = call(client, 'exec_sandbox', { id, command: 'echo begun; sleep 1000' }, {
+      signal: controller.signal, onprogress: (p) => { heard = p.message; controller.abort(); },
+    });
+    await assert.rejects(running);
+    assert.equal(heard, 'begun\n');
+    const wait = 'for i in $(seq 100); do pgrep -x sleep >/dev/null || exit 0; read -t 0.1 x <> <(:); done; exit 1';
+    assert.equal((await call(client, 'exec_sandbox', { id, argv: ['bash', '-c', wait] })).value.exitCode, 0);
+  });
+  await t.test('it ends', async () => {
+    assert.equal((await call(client, 'end_sandbox', { id })).text, 'null');
+    assert.ok((await call(client, 'get_sandbox_by_id', { id })).isError);
+  });
+}
+
+test('over a pipe', async (t) => {
+  const client = await connect(new StdioClientTransport({ command: program, args: ['mcp'], env: process.env }));
+  await script(t, client);
+  await client.close();
+});
+
+test('over HTTP', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'sandboxd-mcp-'));
+  const server = await serve(root);
+  let url = server.url;
+  try {
+    const transport = http(url);
+    const client = await connect(transport);
+    assert.ok(transport.sessionId);
+    await script(t, client);
+    await t.test('without a credential nothing is called', async () => {
+      const stranger = await connect(http(url, ''));
+      await stranger.listTools();
+      await call(stranger, 'describe', { op: 'list_sandboxes' });
+      await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
+      await stranger.close();
+    });
+    await t.test('a server that was started anew does not know the session', async () => {
+      await server.stop();
+      const again = await serve(root, new URL(url).host);
+      server.stop = again.stop;
+      await assert.rejects(call(client, 'list_sandboxes'), /404|session/i);
+      const anew = await connect(http(url));
+      assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
+      await anew.transport.terminateSession();
+      await anew.close();
+    });
+    await client.close();
+  } finally {
+    await server.stop();
+    await rm(root, { recursive: true, force: true });
+  }
+});
