@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// cpCmd copies files and folders.
+type cpCmd struct {
+	Update bool `short:"u" help:"Leave out files that are there with the same size and are no older."`
+	Quiet  bool `short:"q" help:"Show no progress."`
+
+	From string `arg:"" help:"A file or folder: of this machine, or ID:PATH in a sandbox."`
+	To   string `arg:"" help:"Where to: the same. With a slash at its end, into that folder."`
+}
+
+// Help is what --help adds.
+func (c *cpCmd) Help() string {
+	return `A folder becomes the one that is named, whether that is there already or not; what else is in it stays. A file that is interrupted is not there by half: begin again, with -u to leave out what has arrived. The download of a large file goes on where it was interrupted.
+
+Examples:
+  hanzo sandbox cp ./src ID:src
+  hanzo sandbox cp data.csv ID:
+  hanzo sandbox cp ID:out/plot.png .`
+}
+
+// Run copies.
+func (c *cpCmd) Run(a *app) error {
+	fromID, from, isFrom := remotePath(c.From)
+	toID, to, isTo := remotePath(c.To)
+	if isFrom == isTo {
+		return usage("one of the two is to be in a sandbox, as ID:PATH, and the other one here")
+	}
+	id := fromID + toID
+	sb, err := a.sandbox(id)
+	if err != nil {
+		return err
+	}
+	t := &transfer{app: a, id: id, sb: sb, update: c.Update, meter: newMeter(c.Quiet)}
+	defer t.meter.stop()
+	if isTo {
+		err = t.upload(c.From, to)
+	} else {
+		err = t.download(from, c.To)
+	}
+	t.meter.stop()
+	if err != nil {
+		return a.copyError(err)
+	}
+	return nil
+}
+
+// copyError names the file that it was about, and nothing else.
+func (a *app) copyError(err error) error {
+	if a.ctx.Err() != nil {
+		return a.ctx.Err()
+	}
+	return a.explain(err)
+}
+
+// remotePath splits ID:PATH. An id has no slash, so that a name of this
+// machine with a colon can be given as ./a:b.
+func remotePath(arg string) (id, name string, ok bool) {
+	id, name, ok = strings.Cut(arg, ":")
+	if !ok || id == "" || strings.ContainsAny(id, `/\.`) {
+		return "", "", false
+	}
+	return id, name, true
+}
+
+// into is a target that a file or folder of a name is to be put at.
+func into(target, name, separator string) (string, bool) {
+	if target == "" || strings.HasSuffix(target, separator) {
+		return target + name, true
+	}
+	return target, false
+}
+
+func (t *transfer) upload(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	base := filepath.Base(from)
+	if base == "." || base == ".." || base == "/" {
+		full, err := filepath.Abs(from)
+		if err != nil {
+			return err
+		}
+		base = filepath.Base(full)
+	}
+	target, inside := into(to, base, "/")
+	if info.IsDir() {
+		return t.uploadFolder(from, target)
+	}
+	if !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "copy", Path: from, Err: fmt.Errorf("neither a file nor a folder")}
+	}
+	if !inside {
+		if there, err := fs.Stat(t.sb.FS(t.app.ctx), target); err == nil && there.IsDir() {
+			target = path.Join(target, base)
+		}
+	}
+	return t.uploadFile(from, target)
+}
+
+func (t *transfer) download(from, to string) error {
+	if from == "" {
+		from = "."
+	}
+	info, err := fs.Stat(t.sb.FS(t.app.ctx), from)
+	if err != nil {
+		return err
+	}
+	base := path.Base(from)
+	if base == "." || base == ".." || base == "/" {
+		base = t.id
+	}
+	target, inside := into(to, base, string(filepath.Separator))
+	if info.IsDir() {
+		return t.downloadFolder(from, target)
+	}
+	if !inside {
+		if there, err := os.Stat(target); err == nil && there.IsDir() {
+			target = filepath.Join(target, base)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
+		return err
+	}
+	return t.downloadFile(from, target, info)
+}

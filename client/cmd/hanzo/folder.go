@@ -1,0 +1,354 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+// large files go by themselves, whole or not at all; of others many go in one
+// stream.
+const large = 4 << 20
+
+// An entry is a file of a folder.
+type entry struct {
+	name string // below the folder, with slashes
+	info fs.FileInfo
+}
+
+func (t *transfer) uploadFolder(from, to string) error {
+	entries, err := t.walk(from)
+	if err != nil {
+		return err
+	}
+	if t.update {
+		entries = t.missing(entries, to)
+	}
+	if err := t.sb.Mkdir(t.app.ctx, to, 0o755); err != nil {
+		return err
+	}
+	var small, rest []entry
+	for _, e := range entries {
+		if e.info.Mode().IsRegular() && e.info.Size() >= large {
+			rest = append(rest, e)
+			continue
+		}
+		small = append(small, e)
+	}
+	if len(small) > 0 {
+		err = t.uploadArchive(from, to, small)
+		if _, ok := errors.AsType[*sandbox.StartError](err); ok { // there is no tar inside
+			err = t.uploadEach(from, to, small)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.uploadEach(from, to, rest)
+}
+
+// walk lists what there is to copy.
+func (t *transfer) walk(dir string) ([]entry, error) {
+	var entries []entry
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(dir, name)
+		if err != nil || below == "." {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
+			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", name)
+			return nil
+		}
+		entries = append(entries, entry{filepath.ToSlash(below), info})
+		return nil
+	})
+	return entries, err
+}
+
+// missing leaves out what is there already.
+func (t *transfer) missing(entries []entry, to string) []entry {
+	q := get("v1", "sandbox", t.id, "fs")
+	q.query = values("path", to, "verbatim", "1", "stat", "tree")
+	resp, err := t.app.do(q)
+	if err != nil {
+		return entries // there is no such folder, or no telling
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Stats []struct {
+			Name, Type string
+			Size       int64
+			Mtime      time.Time
+		}
+	}
+	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+		return entries
+	}
+	there := map[string]int{}
+	for i, s := range list.Stats {
+		there[s.Name] = i
+	}
+	var out []entry
+	for _, e := range entries {
+		if i, ok := there[e.name]; ok && e.info.Mode().IsRegular() {
+			s := &list.Stats[i]
+			if s.Type == "file" && s.Size == e.info.Size() && !s.Mtime.Before(e.info.ModTime().Truncate(time.Second)) {
+				continue
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (t *transfer) uploadEach(from, to string, entries []entry) error {
+	for _, e := range entries {
+		var err error
+		switch target := path.Join(to, e.name); {
+		case e.info.IsDir():
+			err = t.sb.Mkdir(t.app.ctx, target, e.info.Mode().Perm())
+		case e.info.Mode().IsRegular():
+			err = t.uploadFile(filepath.Join(from, filepath.FromSlash(e.name)), target)
+		default:
+			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is a link\n", e.name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uploadArchive has a tar inside unpack what one here packs.
+func (t *transfer) uploadArchive(from, to string, entries []entry) error {
+	total := int64(0)
+	for _, e := range entries {
+		total += e.info.Size()
+	}
+	t.meter.expect(to, total)
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := t.pack(w, from, entries)
+		w.CloseWithError(err)
+		packed <- err
+	}()
+	var said strings.Builder
+	cmd := t.sb.Command("tar", "-x", "-p", "-f", "-", "-C", to)
+	cmd.Stdin, cmd.Stderr = r, &said
+	err := cmd.Run(t.app.ctx)
+	r.CloseWithError(io.ErrClosedPipe)
+	packErr := <-packed
+	if _, ok := errors.AsType[*sandbox.ExitError](err); ok && said.Len() > 0 {
+		return fmt.Errorf("%s: %s", to, printable(strings.TrimSpace(said.String())))
+	}
+	if err == nil {
+		return packErr
+	}
+	return err
+}
+
+func (t *transfer) pack(to io.Writer, from string, entries []entry) error {
+	buffered := bufio.NewWriterSize(to, 256<<10)
+	w := tar.NewWriter(buffered)
+	for _, e := range entries {
+		if err := t.packOne(w, from, e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.Close(), buffered.Flush())
+}
+
+func (t *transfer) packOne(w *tar.Writer, from string, e entry) error {
+	name := filepath.Join(from, filepath.FromSlash(e.name))
+	target := ""
+	if e.info.Mode().Type() == fs.ModeSymlink {
+		var err error
+		if target, err = os.Readlink(name); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(e.info, target)
+	if err != nil {
+		return err
+	}
+	header.Name = e.name
+	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
+	header.Mode &= 0o777
+	if !e.info.Mode().IsRegular() {
+		return w.WriteHeader(header)
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := w.WriteHeader(header); err != nil {
+		return err
+	}
+	n, err := io.Copy(w, t.meter.reader(io.LimitReader(f, header.Size)))
+	if err == nil && n < header.Size {
+		err = fmt.Errorf("%s: it became shorter meanwhile", name)
+	}
+	return err
+}
+
+func (t *transfer) downloadFolder(from, to string) error {
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = t.downloadArchive(from, root)
+	if _, ok := errors.AsType[*sandbox.StartError](err); ok { // there is no tar inside
+		err = t.downloadEach(from, root)
+	}
+	return err
+}
+
+// downloadArchive unpacks what a tar inside packs. Whatever that sends, it
+// gets nowhere but below root.
+func (t *transfer) downloadArchive(from string, root *os.Root) error {
+	t.meter.expect(root.Name(), 0)
+	ctx, cancel := context.WithCancel(t.app.ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	var said strings.Builder
+	ran := make(chan error, 1)
+	go func() {
+		cmd := t.sb.Command("tar", "-c", "-f", "-", "-C", from, ".")
+		cmd.Stdout, cmd.Stderr = w, &said
+		err := cmd.Run(ctx)
+		w.CloseWithError(err) // without one it is the end
+		ran <- err
+	}()
+	unpackErr := t.unpack(bufio.NewReaderSize(r, 256<<10), root)
+	if unpackErr == nil {
+		_, unpackErr = io.Copy(io.Discard, r) // what fills the last block
+	}
+	if unpackErr != nil {
+		cancel()
+	}
+	r.CloseWithError(io.ErrClosedPipe)
+	err := <-ran
+	switch exit, failed := errors.AsType[*sandbox.ExitError](err); {
+	case failed && unpackErr == nil && exit.Code == 1: // some file changed meanwhile
+		fmt.Fprintln(os.Stderr, "hanzo:", printable(strings.TrimSpace(said.String())))
+		return nil
+	case failed && exit.Cause == sandbox.CauseExit:
+		return fmt.Errorf("%s: %s", from, printable(strings.TrimSpace(said.String())))
+	case err != nil && ctx.Err() == nil:
+		return err
+	}
+	return unpackErr
+}
+
+func (t *transfer) unpack(r io.Reader, root *os.Root) error {
+	archive := tar.NewReader(r)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean(header.Name)
+		perm := fs.FileMode(header.Mode).Perm() &^ umask()
+		switch header.Typeflag {
+		case tar.TypeDir:
+			if name != "." {
+				err = root.MkdirAll(name, perm|0o700)
+			}
+		case tar.TypeReg:
+			err = t.place(root, name, perm, header, archive)
+		default:
+			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", printable(name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// place writes a file below root, whole or not at all.
+func (t *transfer) place(root *os.Root, name string, perm fs.FileMode, header *tar.Header, r io.Reader) error {
+	if t.update {
+		here, err := root.Stat(name)
+		if err == nil && here.Size() == header.Size && !here.ModTime().Before(header.ModTime) {
+			return nil
+		}
+	}
+	return t.write(root, name, perm, t.meter.reader(r))
+}
+
+func (t *transfer) write(root *os.Root, name string, perm fs.FileMode, r io.Reader) error {
+	dir, base := path.Split(name)
+	part := path.Join(dir, "."+base+".part")
+	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = root.Rename(part, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(part))
+	}
+	return nil
+}
+
+// downloadEach is for sandboxes without tar.
+func (t *transfer) downloadEach(from string, root *os.Root) error {
+	tree, err := fs.Sub(t.sb.FS(t.app.ctx), from)
+	if err != nil {
+		return err
+	}
+	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || name == ".":
+			return err
+		case d.IsDir():
+			return root.MkdirAll(name, 0o777)
+		case !d.Type().IsRegular():
+			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", printable(name))
+			return nil
+		}
+		f, err := tree.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		return t.write(root, name, info.Mode().Perm()&^umask(), t.meter.reader(f))
+	})
+}

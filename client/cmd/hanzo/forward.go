@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	osexec "os/exec"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hanzoai/sandbox/sandbox"
+)
+
+type previewCmd struct {
+	ID   string `arg:"" json:"-" help:"The sandbox."`
+	Port int64  `arg:"" json:"port" help:"The port."`
+	Open bool   `json:"-" help:"Open it in the browser."`
+}
+
+// Run mints a link.
+func (c *previewCmd) Run(a *app) error {
+	q, err := post("v1", "sandbox", c.ID, "preview").value(c)
+	if err != nil {
+		return err
+	}
+	if !c.Open {
+		return a.show(q)
+	}
+	resp, err := a.do(q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return a.explain(err)
+	}
+	v, err := decode(body)
+	if err != nil {
+		return err
+	}
+	o, _ := v.(object)                  //nolint:errcheck // what is none has no address
+	address, _ := o.get("url").(string) //nolint:errcheck // as above
+	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+		return fmt.Errorf("the server's answer has no address of a page")
+	}
+	if err := osexec.CommandContext(a.ctx, "xdg-open", address).Run(); err != nil {
+		fmt.Println(address)
+		return fmt.Errorf("no browser could be opened: %w", err)
+	}
+	return nil
+}
+
+type forwardCmd struct {
+	ID    string   `arg:"" help:"The sandbox."`
+	Ports []string `arg:"" name:"port" help:"PORT, or LOCAL:PORT. A LOCAL of 0 is any that is free."`
+}
+
+// Run listens until it is interrupted.
+func (c *forwardCmd) Run(a *app) error {
+	sb, err := a.sandbox(c.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := sb.Info(a.ctx); err != nil {
+		return a.ended(err)
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, arg := range c.Ports {
+		local, port, two := strings.Cut(arg, ":")
+		if !two {
+			port = local
+		}
+		for _, number := range []string{local, port} {
+			if n, err := strconv.Atoi(number); err != nil || n < 0 || n > 65535 {
+				return usage("%q is no port: want PORT or LOCAL:PORT", arg)
+			}
+		}
+		l, err := (&net.ListenConfig{}).Listen(a.ctx, "tcp", "127.0.0.1:"+local)
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(a.ctx, func() { l.Close() })
+		defer stop()
+		fmt.Printf("%s -> %s:%s\n", l.Addr(), c.ID, port)
+		all.Go(func() { a.serve(l, sb, port) })
+	}
+	<-a.ctx.Done()
+	return nil
+}
+
+// serve carries connections until the listener is closed.
+func (a *app) serve(l net.Listener, sb *sandbox.Sandbox, port string) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer conn.Close()
+			there, err := sb.DialContext(a.ctx, "tcp", "127.0.0.1:"+port)
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "hanzo: port %s: %v\n", port, err)
+				return
+			}
+			defer there.Close()
+			defer context.AfterFunc(a.ctx, func() {
+				conn.Close()
+				there.Close()
+			})()
+			join(conn, there)
+		})
+	}
+}
+
+// join carries bytes both ways, and the ends of both.
+func join(a, b net.Conn) {
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			io.Copy(pair[0], pair[1]) //nolint:errcheck // the other end is told by the close
+			if half, ok := pair[0].(interface{ CloseWrite() error }); ok {
+				half.CloseWrite() //nolint:errcheck // it has gone
+			}
+		})
+	}
+	both.Wait()
+}

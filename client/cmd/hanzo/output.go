@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// print shows an answer in the format that is wanted.
+func (a *app) print(w io.Writer, body []byte) error {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || string(body) == "null" {
+		return nil
+	}
+	v, err := decode(body)
+	if err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	if text, ok := v.(string); ok {
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+	switch a.format() {
+	case "name":
+		for _, row := range rows(v) {
+			if name := row.name(); name != "" {
+				if _, err := fmt.Fprintln(w, name); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	case "table":
+		return table(w, v)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, body, "", "  "); err != nil {
+		return err
+	}
+	pretty.WriteByte('\n')
+	_, err = pretty.WriteTo(w)
+	return err
+}
+
+// An object is a JSON object, in the order in which it came.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func (o object) get(name string) any {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// name is what other commands know it by.
+func (o object) name() string {
+	for _, name := range []string{"id", "fileId", "name", "session_id", "port", "path", "url", "ticket"} {
+		if v := o.get(name); v != nil {
+			return cell(name, v)
+		}
+	}
+	return ""
+}
+
+func decode(body []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return decodeValue(d)
+}
+
+func decodeValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		o := object{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			value, err := decodeValue(d)
+			if err != nil {
+				return nil, err
+			}
+			o = append(o, member{fmt.Sprint(name), value})
+		}
+		_, err = d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			value, err := decodeValue(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return token, nil
+}
+
+// rows are the objects that an answer is about: those of a list that is all it
+// has, or itself.
+func rows(v any) []object {
+	switch v := v.(type) {
+	case object:
+		if list, ok := onlyList(v); ok {
+			return rows(list)
+		}
+		return []object{v}
+	case []any:
+		var out []object
+		for _, item := range v {
+			if o, ok := item.(object); ok {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func onlyList(o object) ([]any, bool) {
+	if len(o) != 1 {
+		return nil, false
+	}
+	list, ok := o[0].value.([]any)
+	return list, ok
+}
+
+// columns are those of sandboxes; of anything else there are all.
+var columns = []string{"id", "class", "status", "project", "image", "expiresAt"}
+
+func table(w io.Writer, v any) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if o, ok := v.(object); ok {
+		if _, isList := onlyList(o); !isList {
+			for _, m := range o {
+				fmt.Fprintf(t, "%s\t%s\n", m.name, cell(m.name, m.value))
+			}
+			return t.Flush()
+		}
+	}
+	list := rows(v)
+	if len(list) == 0 {
+		return nil
+	}
+	var names []string
+	if list[0].get("kind") == "sandbox" {
+		names = columns
+	} else {
+		for _, m := range list[0] {
+			names = append(names, m.name)
+		}
+	}
+	fmt.Fprintln(t, strings.ToUpper(strings.Join(names, "\t")))
+	for _, row := range list {
+		cells := make([]string, len(names))
+		for i, name := range names {
+			cells[i] = cell(name, row.get(name))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// cell is a value in a table.
+func cell(name string, v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return printable(v)
+	case json.Number:
+		if seconds, err := v.Int64(); err == nil && strings.HasSuffix(name, "At") && seconds > 0 {
+			return time.Unix(seconds, 0).Format(time.DateTime)
+		}
+		return v.String()
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = cell("", v[i])
+		}
+		return strings.Join(parts, ", ")
+	case object:
+		parts := make([]string, len(v))
+		for i, m := range v {
+			parts[i] = m.name + "=" + cell(m.name, m.value)
+		}
+		return strings.Join(parts, " ")
+	}
+	return fmt.Sprint(v)
+}
+
+// printable keeps what a sandbox chose from moving a terminal's cursor.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	osexec "os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/matryer/is"
+)
+
+// A screen is the far side of a terminal.
+type screen struct {
+	*os.File
+	mu    sync.Mutex
+	grown *sync.Cond
+	text  bytes.Buffer
+	ended bool
+	read  sync.WaitGroup
+}
+
+func newScreen(f *os.File) *screen {
+	s := &screen{File: f}
+	s.grown = sync.NewCond(&s.mu)
+	s.read.Go(func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := f.Read(buf)
+			s.mu.Lock()
+			s.text.Write(buf[:n])
+			s.ended = err != nil
+			s.grown.Broadcast()
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	return s
+}
+
+// wait waits until text has appeared, and forgets what was before its end.
+func (s *screen) wait(t *testing.T, text string) {
+	t.Helper()
+	late := time.AfterFunc(20*time.Second, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = true
+		s.grown.Broadcast()
+	})
+	defer late.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if i := strings.Index(s.text.String(), text); i >= 0 {
+			s.text.Next(i + len(text))
+			return
+		}
+		if s.ended {
+			t.Fatalf("%q did not appear; there is %q", text, s.text.String())
+		}
+		s.grown.Wait()
+	}
+}
+
+// TestTerminal types at a shell in a sandbox through a terminal of this
+// machine.
+func TestTerminal(t *testing.T) {
+	is := is.New(t)
+	url, known := newServer(t)
+	t.Setenv("HANZO_BASE_URL", url)
+	t.Setenv("HANZO_API_KEY", known.add("acme"))
+	t.Setenv("TERM", "vt220")
+	id, err := command("sandbox", "lease", "-o", "name").Output()
+	is.NoErr(err)
+
+	cmd := command("sandbox", "exec", "-t", strings.TrimSpace(string(id)), "--", "sh")
+	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 31, Cols: 91})
+	is.NoErr(err)
+	defer f.Close()
+	screen := newScreen(f)
+	screen.wait(t, "$ ")
+	before, err := pty.GetsizeFull(f)
+	is.NoErr(err)
+	is.Equal(before.Rows, uint16(31))
+
+	f.WriteString("tty; stty size; echo $TERM\r")
+	screen.wait(t, "/dev/pts/")
+	screen.wait(t, "31 91\r\n")
+	screen.wait(t, "vt220\r\n")
+
+	// A change of size goes through.
+	f.WriteString("echo wai''ting; until [ \"$(stty size)\" != '31 91' ]; do sleep 0.02; done; stty size\r")
+	screen.wait(t, "waiting")
+	is.NoErr(pty.Setsize(f, &pty.Winsize{Rows: 40, Cols: 100}))
+	screen.wait(t, "40 100\r\n")
+
+	// An interrupt is a key like any other, and ends what is in front.
+	f.WriteString("sh -c 'echo be\"\"gun; exec sleep 1000'\r")
+	screen.wait(t, "begun")
+	f.WriteString("\x03")
+	screen.wait(t, "$ ")
+	f.WriteString("echo inter''rupted $?\r")
+	screen.wait(t, "interrupted 130")
+
+	f.WriteString("exit 5\r")
+	err = cmd.Wait()
+	exit, ok := err.(*osexec.ExitError)
+	is.True(ok)
+	is.Equal(exit.ExitCode(), 5)
+	screen.read.Wait()
+}
+
+// command is this program as hanzo.
+func command(args ...string) *osexec.Cmd {
+	program := os.Getenv("HANZO")
+	if program == "" {
+		program = "/proc/self/exe"
+	}
+	cmd := osexec.Command(program, args...)
+	cmd.Args[0] = "hanzo"
+	cmd.Stderr = os.Stderr
+	return cmd
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// A ran is what a command said and how it ended.
+type ran struct {
+	ExitCode       int
+	Stdout, Stderr string
+}
+
+// runCmd is run_in_sandbox.
+type runCmd struct {
+	ID         string   `json:"id" required:"" help:"The sandbox."`
+	Argv       []string `sep:"none" json:"argv,omitempty" help:"The program and its arguments; repeated for each."`
+	Command    string   `json:"command,omitempty" help:"A shell line instead."`
+	Dir        string   `json:"dir,omitempty" help:"Where it starts."`
+	Stdin      string   `json:"stdin,omitempty" help:"What it reads."`
+	TimeoutSec int64    `json:"timeoutSec,omitempty" placeholder:"SECONDS" help:"How long it may run."`
+	Session    string   `json:"session,omitempty" help:"An agent's session to narrate the run to."`
+	Events     bool     `json:"events,omitempty" help:"Its output is JSON lines, each an event of the session."`
+	Blind      []string `sep:"none" json:"blind,omitempty" placeholder:"SECRET" help:"A secret to hide in what it says; may be repeated."`
+	Env        []string `sep:"none" json:"env,omitempty" placeholder:"KEY=VALUE" help:"Added to the environment; may be repeated."`
+	User       *user    `json:"user,omitempty" placeholder:"UID:GID" help:"Who it runs as."`
+	Limits     []limit  `sep:"none" json:"limits,omitempty" placeholder:"NAME=N" help:"A resource limit, as cpu=10; may be repeated."`
+}
+
+// Run runs.
+func (c *runCmd) Run(a *app) error { return a.showRun(post("v1", "sandbox", "run"), c) }
+
+// showRun shows how a command ended: on a terminal as if it had run there.
+func (a *app) showRun(c call, body any) error {
+	c, err := c.value(body)
+	if err != nil {
+		return err
+	}
+	resp, err := a.do(c)
+	if err != nil {
+		return &exitError{exitLost, err}
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return &exitError{exitLost, a.explain(err)}
+	}
+	var out ran
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	if a.format() == "json" {
+		err = a.print(os.Stdout, answer)
+	} else {
+		_, e := io.WriteString(os.Stdout, out.Stdout)
+		_, e2 := io.WriteString(os.Stderr, out.Stderr)
+		err = errors.Join(e, e2)
+	}
+	if err == nil && out.ExitCode != 0 {
+		err = &exitError{code: out.ExitCode}
+	}
+	return err
+}
+
+// A user is who a command runs as, by number.
+type user struct {
+	UID int64 `json:"uid"`
+	GID int64 `json:"gid"`
+}
+
+// UnmarshalText reads UID:GID, or one number for both.
+func (u *user) UnmarshalText(b []byte) error {
+	uid, gid, two := strings.Cut(string(b), ":")
+	if !two {
+		gid = uid
+	}
+	var err, err2 error
+	u.UID, err = strconv.ParseInt(uid, 10, 64)
+	u.GID, err2 = strconv.ParseInt(gid, 10, 64)
+	if err != nil || err2 != nil {
+		return errors.New("want UID:GID, by number")
+	}
+	return nil
+}
+
+// A limit is a resource limit.
+type limit struct {
+	Resource string `json:"resource"`
+	Value    int64  `json:"value"`
+}
+
+// UnmarshalText reads NAME=N.
+func (l *limit) UnmarshalText(b []byte) error {
+	name, value, _ := strings.Cut(string(b), "=")
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return errors.New("want NAME=N, as cpu=10")
+	}
+	l.Resource, l.Value = name, n
+	return nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import "net/http"
+
+// sandboxCmd is everything about sandboxes. The fields of a command that have
+// a json tag are the body of its operation.
+type sandboxCmd struct {
+	List   listCmd   `cmd:"" aliases:"ls" help:"List the sandboxes you hold."`
+	Get    getCmd    `cmd:"" help:"Describe a sandbox."`
+	Create createCmd `cmd:"" help:"Lease a sandbox; fails if the project has one."`
+	Lease  leaseCmd  `cmd:"" help:"Lease a sandbox, or come back to one by --id."`
+	Renew  renewCmd  `cmd:"" help:"Lengthen a lease."`
+	Exec   execCmd   `cmd:"" help:"Run a program as if it were here: streams, signals, terminal, exit code."`
+	Run    runCmd    `cmd:"" help:"Run a command and show what it said when it has ended."`
+	Stop   stopCmd   `cmd:"" help:"Stop the commands that run, and keep the sandbox."`
+	Read   readCmd   `cmd:"" help:"Read a file or list a directory, as a value."`
+	Write  writeCmd  `cmd:"" help:"Write a file, from --data or standard input."`
+	Fs     fsCmd     `cmd:"" help:"Files as streams."`
+	Cp     cpCmd     `cmd:"" help:"Copy files and folders to a sandbox, or from one."`
+	Pause  pauseCmd  `cmd:"" help:"End the processes and keep the files, at the cost of disk alone."`
+	Resume resumeCmd `cmd:"" help:"Start a paused sandbox again."`
+	Ports  portsCmd  `cmd:"" help:"List the ports that programs inside listen on."`
+
+	Preview     previewCmd  `cmd:"" help:"Get a link that opens a port in a browser."`
+	PortForward forwardCmd  `cmd:"" help:"Have ports of a sandbox on this machine."`
+	Terminal    terminalCmd `cmd:"" help:"Open a terminal, or get its page, ticket or socket."`
+	Screen      screenCmd   `cmd:"" help:"Get a desktop's page, ticket or socket."`
+	End         endCmd      `cmd:"" help:"End a sandbox, by --id."`
+	Rm          rmCmd       `cmd:"" aliases:"delete" help:"End sandboxes."`
+}
+
+type listCmd struct {
+	Project string `help:"Only those of this project."`
+	Status  string `help:"Only those with this status."`
+}
+
+// Run lists.
+func (c *listCmd) Run(a *app) error {
+	q := get("v1", "sandbox")
+	q.query = values("project", c.Project, "status", c.Status)
+	return a.show(q)
+}
+
+type getCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run describes.
+func (c *getCmd) Run(a *app) error { return a.show(get("v1", "sandbox", c.ID)) }
+
+// leased are the flags of a lease.
+type leased struct {
+	Class   string   `json:"class,omitempty" help:"The kind of sandbox: exec, dev or desktop."`
+	Project string   `json:"project,omitempty" help:"The project whose files it is to have."`
+	Image   string   `json:"image,omitempty" help:"The root file system."`
+	Runtime string   `json:"runtime,omitempty" help:"The boundary that is wanted: gvisor."`
+	Cluster string   `json:"cluster,omitempty" help:"Where to place it."`
+	TTLSec  int64    `name:"ttl-sec" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long the lease lasts."`
+	Env     []string `sep:"none" json:"env,omitempty" placeholder:"KEY=VALUE" help:"Added to the environment of every command; may be repeated."`
+	Disk    bool     `json:"disk,omitempty" help:"A volume of its own, so that it can be paused."`
+	Fixed   bool     `json:"fixed,omitempty" help:"End the lease then also when the sandbox is in use."`
+	CPUs    float64  `name:"cpus" json:"cpus,omitempty" placeholder:"N" help:"How many processors it may use."`
+	Memory  int64    `json:"memory,omitempty" placeholder:"BYTES" help:"How much memory it may use."`
+	Network string   `json:"network,omitempty" help:"What it can reach: none."`
+}
+
+type createCmd struct {
+	leased
+	Data string `json:"-" placeholder:"JSON|-" help:"The whole request, or - for standard input, instead of the flags."`
+}
+
+// Run leases.
+func (c *createCmd) Run(a *app) error {
+	if c.Data != "" {
+		return a.sendData(post("v1", "sandbox"), c.Data)
+	}
+	return a.send(post("v1", "sandbox"), &c.leased)
+}
+
+type leaseCmd struct {
+	ID string `json:"id,omitempty" help:"The sandbox to come back to. Another one is leased if it is gone."`
+	leased
+}
+
+// Run leases.
+func (c *leaseCmd) Run(a *app) error { return a.send(post("v1", "sandbox", "lease"), c) }
+
+type renewCmd struct {
+	ID     string `arg:"" json:"-" help:"The sandbox."`
+	TTLSec int64  `name:"ttl-sec" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long it is to last from now; by default as long as it was leased for."`
+}
+
+// Run renews.
+func (c *renewCmd) Run(a *app) error { return a.send(post("v1", "sandbox", c.ID, "renew"), c) }
+
+type stopCmd struct {
+	ID string `json:"id" required:"" help:"The sandbox."`
+}
+
+// Run stops commands.
+func (c *stopCmd) Run(a *app) error { return a.send(post("v1", "sandbox", "stop"), c) }
+
+type pauseCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run pauses.
+func (c *pauseCmd) Run(a *app) error { return a.show(post("v1", "sandbox", c.ID, "pause")) }
+
+type resumeCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run resumes.
+func (c *resumeCmd) Run(a *app) error { return a.show(post("v1", "sandbox", c.ID, "resume")) }
+
+type portsCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run lists ports.
+func (c *portsCmd) Run(a *app) error { return a.show(get("v1", "sandbox", c.ID, "ports")) }
+
+type endCmd struct {
+	ID    string `json:"id" required:"" help:"The sandbox."`
+	Purge bool   `json:"purge,omitempty" help:"Delete the volume of its project too."`
+}
+
+// Run ends.
+func (c *endCmd) Run(a *app) error { return a.send(post("v1", "sandbox", "end"), c) }
+
+type rmCmd struct {
+	IDs   []string `arg:"" name:"id" help:"The sandboxes."`
+	Purge bool     `help:"Delete the volumes of their projects too."`
+}
+
+// Run ends them one after the other, and stops at one that cannot be.
+func (c *rmCmd) Run(a *app) error {
+	for _, id := range c.IDs {
+		q := call{method: http.MethodDelete, path: []string{"v1", "sandbox", id}}
+		if c.Purge {
+			q.query = values("purge", "1")
+		}
+		if err := a.show(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}

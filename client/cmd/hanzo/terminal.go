@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/coder/websocket"
+	"golang.org/x/term"
+
+	"github.com/hanzoai/sandbox/internal/problem"
+)
+
+type terminalCmd struct {
+	Open   terminalOpenCmd   `cmd:"" default:"withargs" help:"Open a terminal in this one."`
+	Get    terminalGetCmd    `cmd:"" help:"Print its page."`
+	Ticket terminalTicketCmd `cmd:"" help:"Mint a ticket for the page and the socket."`
+	Ws     terminalWsCmd     `cmd:"" help:"Carry the socket over standard input and output."`
+}
+
+type terminalOpenCmd struct {
+	ID  string `arg:"" help:"The sandbox."`
+	Arg string `placeholder:"NAME" help:"The name of a session to come back to."`
+}
+
+// Run mints a ticket and uses it.
+func (c *terminalOpenCmd) Run(a *app) error {
+	if !isTerminal(os.Stdin) {
+		return usage("standard input is no terminal")
+	}
+	ticket, err := a.ticket(c.ID, "terminal")
+	if err != nil {
+		return err
+	}
+	before, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err != nil {
+		return err
+	}
+	defer term.Restore(int(os.Stdin.Fd()), before) //nolint:errcheck // there is nothing else to try
+	return a.socket(c.ID, "terminal", values("ticket", ticket, "arg", c.Arg), true)
+}
+
+func (a *app) ticket(id, what string) (string, error) {
+	resp, err := a.do(post("v1", "sandbox", id, what, "ticket"))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var grant struct{ Ticket string }
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&grant); err != nil {
+		return "", fmt.Errorf("the server's answer: %w", err)
+	}
+	return grant.Ticket, nil
+}
+
+type terminalGetCmd struct {
+	ID     string `arg:"" help:"The sandbox."`
+	Ticket string `help:"A ticket."`
+}
+
+// Run prints the page.
+func (c *terminalGetCmd) Run(a *app) error { return a.page(c.ID, "terminal", c.Ticket) }
+
+func (a *app) page(id, what, ticket string) error {
+	q := get("v1", "sandbox", id, what)
+	q.query = values("ticket", ticket)
+	return a.copy(q, os.Stdout)
+}
+
+type terminalTicketCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run mints.
+func (c *terminalTicketCmd) Run(a *app) error {
+	return a.show(post("v1", "sandbox", c.ID, "terminal", "ticket"))
+}
+
+type terminalWsCmd struct {
+	ID     string `arg:"" help:"The sandbox."`
+	Ticket string `required:"" help:"A ticket."`
+	Arg    string `placeholder:"NAME" help:"The name of a session to come back to."`
+}
+
+// Run carries the socket.
+func (c *terminalWsCmd) Run(a *app) error {
+	return a.socket(c.ID, "terminal", values("ticket", c.Ticket, "arg", c.Arg), false)
+}
+
+type screenCmd struct {
+	Get    screenGetCmd    `cmd:"" help:"Print its page."`
+	Ticket screenTicketCmd `cmd:"" help:"Mint a ticket for the page and the socket."`
+	Ws     screenWsCmd     `cmd:"" help:"Carry the socket over standard input and output."`
+}
+
+type screenGetCmd struct {
+	ID     string `arg:"" help:"The sandbox."`
+	Ticket string `help:"A ticket."`
+}
+
+// Run prints the page.
+func (c *screenGetCmd) Run(a *app) error { return a.page(c.ID, "screen", c.Ticket) }
+
+type screenTicketCmd struct {
+	ID string `arg:"" help:"The sandbox."`
+}
+
+// Run mints.
+func (c *screenTicketCmd) Run(a *app) error {
+	return a.show(post("v1", "sandbox", c.ID, "screen", "ticket"))
+}
+
+type screenWsCmd struct {
+	ID     string `arg:"" help:"The sandbox."`
+	Ticket string `required:"" help:"A ticket."`
+}
+
+// Run carries the socket.
+func (c *screenWsCmd) Run(a *app) error {
+	return a.socket(c.ID, "screen", values("ticket", c.Ticket), false)
+}
+
+// maxFrame bounds a message of a socket's.
+const maxFrame = 1 << 20
+
+// socket carries a socket over standard input and output, until either ends.
+// The ticket is its credential, so that the key is not sent.
+func (a *app) socket(id, what string, query url.Values, resizes bool) error {
+	base, err := a.base()
+	if err != nil {
+		return err
+	}
+	address := base + "/v1/sandbox/" + url.PathEscape(id) + "/" + what + "/ws?" + query.Encode()
+	ws, resp, err := websocket.Dial(a.ctx, address, &websocket.DialOptions{HTTPClient: httpClient})
+	if err != nil {
+		if resp == nil || resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil {
+			return a.explain(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // the status says enough
+		return problem.Decode(resp.StatusCode, body)
+	}
+	defer ws.CloseNow()
+	ws.SetReadLimit(maxFrame)
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	if resizes {
+		go resize(ctx, ws)
+	}
+	go send(ctx, ws)
+	for {
+		_, message, err := ws.Read(ctx)
+		if err != nil {
+			return closed(err)
+		}
+		if _, err := os.Stdout.Write(message); err != nil {
+			return err
+		}
+	}
+}
+
+// closed is how a socket ended.
+func closed(err error) error {
+	var reason websocket.CloseError
+	if !errors.As(err, &reason) {
+		return err
+	}
+	if reason.Code == websocket.StatusNormalClosure && (reason.Reason == "" || strings.HasSuffix(reason.Reason, "closed")) {
+		return nil
+	}
+	return errors.New(printable(reason.Reason))
+}
+
+// send sends what is typed. The end of it does not end the socket.
+func send(ctx context.Context, ws *websocket.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := os.Stdin.Read(buf)
+		if n > 0 && ws.Write(ctx, websocket.MessageBinary, buf[:n]) != nil {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// resize tells the size of this terminal, now and whenever it changes.
+func resize(ctx context.Context, ws *websocket.Conn) {
+	sized := make(chan os.Signal, 1)
+	signal.Notify(sized, syscall.SIGWINCH)
+	defer signal.Stop(sized)
+	for {
+		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil {
+			text := fmt.Sprintf(`{"resize":{"cols":%d,"rows":%d}}`, cols, rows)
+			if ws.Write(ctx, websocket.MessageText, []byte(text)) != nil {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-sized:
+		}
+	}
+}
