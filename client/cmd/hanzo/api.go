@@ -118,6 +118,9 @@ func (a *app) remote() (*client.Remote, error) {
 }
 
 func (a *app) sandbox(id string) (*sandbox.Sandbox, error) {
+	if id == "" {
+		return nil, usage("which sandbox? Its id is empty")
+	}
 	r, err := a.remote()
 	if err != nil {
 		return nil, err

@@ -25,6 +25,13 @@ type loginCmd struct {
 	NoCheck bool `help:"Store it without asking the server."`
 }
 
+// Help is what --help adds.
+func (c *loginCmd) Help() string {
+	return `Examples:
+  hanzo auth login
+  hanzo --base-url https://sandboxes.example.com auth login < key.txt`
+}
+
 // Run stores a key. It is no argument, as other users of the machine see
 // those.
 func (c *loginCmd) Run(a *app) error {

@@ -13,15 +13,16 @@ const defaultBaseURL = "http://127.0.0.1:8080"
 
 // globals are the flags of every command.
 type globals struct {
-	BaseURL string `name:"base-url" env:"HANZO_BASE_URL" default:"${default_base_url}" placeholder:"ADDRESS" help:"The server."`
-	Output  string `short:"o" enum:"auto,json,table,name" default:"auto" help:"json, table or name; a table on a terminal and JSON otherwise."`
+	BaseURL string           `name:"base-url" env:"HANZO_BASE_URL" default:"${default_base_url}" placeholder:"ADDRESS" help:"The server."`
+	Output  string           `short:"o" enum:"auto,json,table,name" default:"auto" help:"json, table or name; a table on a terminal and JSON otherwise."`
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 // cli is all commands.
 type cli struct {
 	globals
 
-	Sandbox sandboxCmd `cmd:"" aliases:"sandboxes,sb" help:"Lease sandboxes, run programs in them, move files."`
+	Sandbox sandboxCmd `cmd:"" help:"Lease sandboxes, run programs in them, move files."`
 	Exec    snippetCmd `cmd:"" help:"The code interpreter: snippets, and the files of its sessions."`
 	Auth    authCmd    `cmd:"" help:"Store the key for a server."`
 	Server  serverCmd  `cmd:"" help:"What the server says about itself."`

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -56,7 +58,7 @@ func (c *completeCmd) Run(a *app) error {
 	if len(c.Words) > 0 && c.Words[0] == "--" {
 		c.Words = c.Words[1:]
 	}
-	for _, word := range complete(a.parser.Model.Node, c.Words) {
+	for _, word := range a.complete(singular(c.Words)) {
 		if _, err := fmt.Fprintln(os.Stdout, word); err != nil {
 			return err
 		}
@@ -64,52 +66,100 @@ func (c *completeCmd) Run(a *app) error {
 	return nil
 }
 
-// complete follows the words from a command on.
-func complete(node *kong.Node, words []string) []string {
+// complete is what the last of some words can become.
+func (a *app) complete(words []string) []string {
 	last := ""
 	if len(words) > 0 {
 		last = words[len(words)-1]
 		words = words[:len(words)-1]
 	}
-	flags := slices.Clone(node.Flags)
-	takesValue := false
+	p := place{node: a.parser.Model.Node, flags: slices.Clone(a.parser.Model.Flags)}
 	for _, word := range words {
-		if takesValue {
-			takesValue = false
-			continue
-		}
-		if strings.HasPrefix(word, "-") {
-			takesValue = !strings.Contains(word, "=") && wantsValue(flags, word)
-			continue
-		}
-		if next := child(node, word); next != nil {
-			node = next
-			flags = append(flags, node.Flags...)
-		}
+		p.follow(word)
 	}
-	var found []string
-	add := func(word string) {
-		if strings.HasPrefix(word, last) {
-			found = append(found, word)
-		}
-	}
+	var all []string
 	switch {
-	case takesValue:
+	case p.wantsID():
+		all = a.ids()
+	case p.value != nil:
 	case strings.HasPrefix(last, "-"):
-		for _, f := range flags {
+		for _, f := range p.flags {
 			if !f.Hidden {
-				add("--" + f.Name)
+				all = append(all, "--"+f.Name)
 			}
 		}
 	default:
-		for _, next := range node.Children {
+		for _, next := range p.node.Children {
 			if !next.Hidden {
-				add(next.Name)
+				all = append(all, next.Name)
 			}
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found)
+	all = slices.DeleteFunc(all, func(word string) bool { return !strings.HasPrefix(word, last) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A place is where a command line has come to.
+type place struct {
+	node  *kong.Node
+	flags []*kong.Flag // that there can be
+	value *kong.Flag   // whose value comes next
+	given int          // how many of the command's own arguments have been
+}
+
+func (p *place) follow(word string) {
+	switch next := child(p.node, word); {
+	case p.value != nil:
+		p.value = nil
+	case strings.HasPrefix(word, "-"):
+		p.value = valued(p.flags, word)
+	case next != nil:
+		p.node, p.flags = next, append(p.flags, next.Flags...)
+	default:
+		p.given++
+	}
+}
+
+// wantsID reports whether the next word is a sandbox.
+func (p *place) wantsID() bool {
+	if p.value != nil {
+		return slices.Contains(idNames, p.value.Name)
+	}
+	of := p.node
+	if of.DefaultCmd != nil {
+		of = of.DefaultCmd
+	}
+	n := len(of.Positional)
+	if n == 0 || p.given >= n && !of.Positional[n-1].IsCumulative() {
+		return false
+	}
+	return slices.Contains(idNames, of.Positional[min(p.given, n-1)].Name)
+}
+
+// idNames are the arguments and flags that sandboxes are given by; a session
+// is one too.
+var idNames = []string{"id", "sid", "session", "session-id"}
+
+// idsTimeout bounds how long somebody waits at a prompt.
+const idsTimeout = time.Second
+
+// ids are the caller's sandboxes, if a server tells them.
+func (a *app) ids() []string {
+	ctx, cancel := context.WithTimeout(a.ctx, idsTimeout)
+	defer cancel()
+	r, err := a.remote()
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for info, err := range r.List(ctx) {
+		if err != nil {
+			break // nobody is told at a prompt
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids
 }
 
 func child(node *kong.Node, word string) *kong.Node {
@@ -121,11 +171,12 @@ func child(node *kong.Node, word string) *kong.Node {
 	return nil
 }
 
-func wantsValue(flags []*kong.Flag, word string) bool {
+// valued is the flag that a word is, if its value comes next.
+func valued(flags []*kong.Flag, word string) *kong.Flag {
 	for _, f := range flags {
-		if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) {
-			return !f.IsBool()
+		if (word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)) && !f.IsBool() {
+			return f
 		}
 	}
-	return false
+	return nil
 }

@@ -20,7 +20,7 @@ type cpCmd struct {
 
 // Help is what --help adds.
 func (c *cpCmd) Help() string {
-	return `A folder becomes the one that is named, whether that is there already or not; what else is in it stays. A file that is interrupted is not there by half: begin again, with -u to leave out what has arrived. The download of a large file goes on where it was interrupted.
+	return `A folder becomes the one that is named, whether that is there already or not; what else is in it stays. Links come along; of those from a sandbox the ones that lead out of the folder do not. A file of more than 4 MiB that is interrupted is not there by half, and the download of a single file goes on where it was; begin again with -u, which leaves out what has arrived.
 
 Examples:
   hanzo sandbox cp ./src ID:src

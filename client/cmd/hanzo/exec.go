@@ -37,7 +37,7 @@ Examples:
   hanzo sandbox exec ID -- python3 -c 'print(6 * 7)'
   tar c src | hanzo sandbox exec ID -- tar x
   hanzo sandbox exec -t ID
-  hanzo sandbox exec -o json ID -- ls   # as a value, when it has ended`
+  hanzo sandbox exec -o json ID -- ls   # as a value, when it has ended; it reads nothing`
 }
 
 // shell is what -t starts without a program.

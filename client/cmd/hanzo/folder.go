@@ -75,7 +75,7 @@ func (t *transfer) walk(dir string) ([]entry, error) {
 			return err
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
-			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", name)
+			leftOut(name, notCopied)
 			return nil
 		}
 		entries = append(entries, entry{filepath.ToSlash(below), info})
@@ -129,7 +129,7 @@ func (t *transfer) uploadEach(from, to string, entries []entry) error {
 		case e.info.Mode().IsRegular():
 			err = t.uploadFile(filepath.Join(from, filepath.FromSlash(e.name)), target)
 		default:
-			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is a link\n", e.name)
+			leftOut(e.name, "it is a link, and there is no tar in the sandbox")
 		}
 		if err != nil {
 			return err
@@ -244,9 +244,13 @@ func (t *transfer) downloadArchive(from string, root *os.Root) error {
 		w.CloseWithError(err) // without one it is the end
 		ran <- err
 	}()
-	unpackErr := t.unpack(bufio.NewReaderSize(r, 256<<10), root)
+	found := &links{}
+	unpackErr := t.unpack(bufio.NewReaderSize(r, 256<<10), root, found)
 	if unpackErr == nil {
 		_, unpackErr = io.Copy(io.Discard, r) // what fills the last block
+	}
+	if unpackErr == nil {
+		unpackErr = found.make(root)
 	}
 	if unpackErr != nil {
 		cancel()
@@ -265,7 +269,7 @@ func (t *transfer) downloadArchive(from string, root *os.Root) error {
 	return unpackErr
 }
 
-func (t *transfer) unpack(r io.Reader, root *os.Root) error {
+func (t *transfer) unpack(r io.Reader, root *os.Root, found *links) error {
 	archive := tar.NewReader(r)
 	for {
 		header, err := archive.Next()
@@ -284,8 +288,10 @@ func (t *transfer) unpack(r io.Reader, root *os.Root) error {
 			}
 		case tar.TypeReg:
 			err = t.place(root, name, perm, header, archive)
+		case tar.TypeSymlink:
+			err = found.add(name, header.Linkname)
 		default:
-			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", printable(name))
+			leftOut(name, notCopied)
 		}
 		if err != nil {
 			return err
@@ -330,14 +336,21 @@ func (t *transfer) downloadEach(from string, root *os.Root) error {
 	if err != nil {
 		return err
 	}
-	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+	found := &links{}
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || name == ".":
 			return err
 		case d.IsDir():
 			return root.MkdirAll(name, 0o777)
+		case d.Type() == fs.ModeSymlink:
+			target, err := fs.ReadLink(tree, name)
+			if err != nil {
+				return err
+			}
+			return found.add(name, target)
 		case !d.Type().IsRegular():
-			fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as it is neither a file nor a folder\n", printable(name))
+			leftOut(name, notCopied)
 			return nil
 		}
 		f, err := tree.Open(name)
@@ -351,4 +364,15 @@ func (t *transfer) downloadEach(from string, root *os.Root) error {
 		}
 		return t.write(root, name, info.Mode().Perm()&^umask(), t.meter.reader(f))
 	})
+	if err != nil {
+		return err
+	}
+	return found.make(root)
+}
+
+const notCopied = "it is neither a file nor a folder"
+
+// leftOut says what is not copied.
+func leftOut(name, why string) {
+	fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as %s\n", printable(name), why)
 }

@@ -20,6 +20,15 @@ type previewCmd struct {
 	Open bool   `json:"-" help:"Open it in the browser."`
 }
 
+// Help is what --help adds.
+func (c *previewCmd) Help() string {
+	return `The link is good once and for half a minute; what it opens stays open for longer.
+
+Examples:
+  hanzo sandbox preview ID 8000 --open
+  hanzo sandbox preview ID 8000 -o json`
+}
+
 // Run mints a link.
 func (c *previewCmd) Run(a *app) error {
 	q, err := post("v1", "sandbox", c.ID, "preview").value(c)
@@ -57,6 +66,15 @@ func (c *previewCmd) Run(a *app) error {
 type forwardCmd struct {
 	ID    string   `arg:"" help:"The sandbox."`
 	Ports []string `arg:"" name:"port" help:"PORT, or LOCAL:PORT. A LOCAL of 0 is any that is free."`
+}
+
+// Help is what --help adds.
+func (c *forwardCmd) Help() string {
+	return `Only programs of this machine can connect. It ends when it is interrupted.
+
+Examples:
+  hanzo sandbox port-forward ID 8000
+  hanzo sandbox port-forward ID 5900 8080:80 0:5432`
 }
 
 // Run listens until it is interrupted.

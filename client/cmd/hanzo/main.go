@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -67,7 +68,7 @@ func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(singular(args))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hanzo:", sentence(err))
 		return exitUsage
@@ -87,13 +88,34 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.Name("hanzo"),
 		kong.Description("Sandboxes by hand. The server is in HANZO_BASE_URL, the key in HANZO_API_KEY or from hanzo auth login."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.Vars{"default_base_url": defaultBaseURL},
+		kong.Vars{"default_base_url": defaultBaseURL, "version": version()},
 	)
+}
+
+// version is the module's, as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return strings.TrimSpace(info.Main.Version + " " + info.GoVersion)
+}
+
+// singular lets sandboxes and sb be said for sandbox. An alias of kong's would
+// be in every line of the help.
+func singular(args []string) []string {
+	if len(args) > 0 && (args[0] == "sandboxes" || args[0] == "sb") {
+		return append([]string{"sandbox"}, args[1:]...)
+	}
+	return args
 }
 
 // sentence is kong's with the way out.
 func sentence(err error) string {
 	text := err.Error()
+	if strings.Contains(text, "did you mean") {
+		return text
+	}
 	if strings.Contains(text, "expected one of") || strings.Contains(text, "unexpected argument") || strings.Contains(text, "unknown flag") {
 		text += "; --help tells what there is"
 	}

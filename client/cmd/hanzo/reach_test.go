@@ -16,6 +16,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/matryer/is"
+
+	"github.com/hanzoai/sandbox/sandbox"
 )
 
 func openapi(t *testing.T) *openapi3.T {
@@ -211,8 +213,24 @@ func TestCompletion(t *testing.T) {
 	is := is.New(t)
 	parser, err := newParser(&cli{})
 	is.NoErr(err)
-	is.Equal(complete(parser.Model.Node, []string{"sandbox", "res"}), []string{"resume"})
-	is.Equal(complete(parser.Model.Node, []string{"sandbox", "end", "--pu"}), []string{"--purge"})
-	is.Equal(complete(parser.Model.Node, []string{"--base-url", "sandbox", "ex"}), []string{"exec"})
-	is.True(slices.Contains(complete(parser.Model.Node, []string{""}), "sandbox"))
+	url, known := newServer(t)
+	t.Setenv("HANZO_API_KEY", known.add("acme"))
+	a := &app{globals: &globals{BaseURL: url}, ctx: t.Context(), parser: parser}
+	is.Equal(a.complete([]string{"sandbox", "res"}), []string{"resume"})
+	is.Equal(a.complete([]string{"sandbox", "end", "--pu"}), []string{"--purge"})
+	is.Equal(a.complete([]string{"--base-url", "sandbox", "ex"}), []string{"exec"})
+	is.True(slices.Contains(a.complete([]string{""}), "sandbox"))
+
+	remote, err := a.remote()
+	is.NoErr(err)
+	sb, err := remote.Lease(t.Context(), sandbox.Spec{})
+	is.NoErr(err)
+	for _, line := range []string{"get", "exec", "exec -e A=1", "rm other", "end --id", "run --command true --id", "terminal", "terminal ws"} {
+		is.Equal(a.complete(append(append([]string{"sandbox"}, strings.Fields(line)...), sb.ID()[:4])), []string{sb.ID()}) // an id
+	}
+	is.Equal(a.complete([]string{"exec", "files", "get", ""}), []string{sb.ID()})
+	is.Equal(a.complete([]string{"sandbox", "exec", sb.ID(), ""}), nil)      // a program's name is not known here
+	is.Equal(a.complete([]string{"sandbox", "lease", "--project", ""}), nil) // nor a project's
+	a.BaseURL = "http://127.0.0.1:9"
+	is.Equal(a.complete([]string{"sandbox", "get", ""}), nil) // without a server it is silent
 }

@@ -29,6 +29,16 @@ type sandboxCmd struct {
 	Rm          rmCmd       `cmd:"" aliases:"delete" help:"End sandboxes."`
 }
 
+// Help is what --help adds.
+func (c *sandboxCmd) Help() string {
+	return `Examples:
+  id=$(hanzo sandbox lease --class dev --project website -o name)
+  hanzo sandbox cp ./src $id:src
+  hanzo sandbox exec $id -- ls src
+  hanzo sandbox exec -t $id
+  hanzo sandbox rm $id`
+}
+
 type listCmd struct {
 	Project string `help:"Only those of this project."`
 	Status  string `help:"Only those with this status."`
@@ -80,6 +90,15 @@ func (c *createCmd) Run(a *app) error {
 type leaseCmd struct {
 	ID string `json:"id,omitempty" help:"The sandbox to come back to. Another one is leased if it is gone."`
 	leased
+}
+
+// Help is what --help adds.
+func (c *leaseCmd) Help() string {
+	return `Examples:
+  hanzo sandbox lease -o name                         # nothing but the id
+  hanzo sandbox lease --class dev --project website   # the project's files, or a new project
+  hanzo sandbox lease --id ID                         # on with one, also with one that is paused
+  hanzo sandbox lease --image exec --cpus 4 --memory 8589934592 --ttl-sec 3600`
 }
 
 // Run leases.

@@ -32,6 +32,14 @@ type snippetCreateCmd struct {
 	RuntimeSessionHint string `json:"runtime_session_hint,omitempty" help:"Accepted, and of no effect."`
 }
 
+// Help is what --help adds.
+func (c *snippetCreateCmd) Help() string {
+	return `Examples:
+  hanzo exec create --lang py --code 'print(6 * 7)'
+  hanzo exec create --lang r --code - < plot.R
+  hanzo exec create --lang bash --code 'cat a.txt' --session-id ID`
+}
+
 // Run runs.
 func (c *snippetCreateCmd) Run(a *app) error {
 	if c.Code == "-" {

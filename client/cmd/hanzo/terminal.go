@@ -31,6 +31,15 @@ type terminalOpenCmd struct {
 	Arg string `placeholder:"NAME" help:"The name of a session to come back to."`
 }
 
+// Help is what --help adds.
+func (c *terminalOpenCmd) Help() string {
+	return `A terminal with a name outlives this program: who opens it again sees what was last on it, and goes on.
+
+Examples:
+  hanzo sandbox terminal ID
+  hanzo sandbox terminal ID --arg build`
+}
+
 // Run mints a ticket and uses it.
 func (c *terminalOpenCmd) Run(a *app) error {
 	if !isTerminal(os.Stdin) {
