@@ -197,7 +197,7 @@ func (a *app) ended(err error) error {
 		case sandbox.CauseKilled:
 			return &exitError{code: 128 + int(syscall.SIGINT)}
 		default:
-			return &exitError{exit.Code, errors.New(string(exit.Cause))}
+			return &exitError{exit.Code, fmt.Errorf("the program was ended: %s", exit.Cause)}
 		}
 	}
 	if start, ok := errors.AsType[*sandbox.StartError](err); ok {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -86,8 +87,10 @@ func (c *forwardCmd) Run(a *app) error {
 	if _, err := sb.Info(a.ctx); err != nil {
 		return a.ended(err)
 	}
+	ctx, end := context.WithCancelCause(a.ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
+	defer end(nil)
 	for _, arg := range c.Ports {
 		local, port, two := strings.Cut(arg, ":")
 		if !two {
@@ -98,21 +101,24 @@ func (c *forwardCmd) Run(a *app) error {
 				return usage("%q is no port: want PORT or LOCAL:PORT", arg)
 			}
 		}
-		l, err := (&net.ListenConfig{}).Listen(a.ctx, "tcp", "127.0.0.1:"+local)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:"+local)
 		if err != nil {
 			return err
 		}
-		stop := context.AfterFunc(a.ctx, func() { l.Close() })
-		defer stop()
+		context.AfterFunc(ctx, func() { l.Close() })
 		fmt.Printf("%s -> %s:%s\n", l.Addr(), c.ID, port)
-		all.Go(func() { a.serve(l, sb, port) })
+		all.Go(func() { carry(ctx, end, l, sb, port) })
 	}
-	<-a.ctx.Done()
-	return nil
+	<-ctx.Done()
+	if a.ctx.Err() != nil {
+		return nil // as it was told to
+	}
+	return a.explain(context.Cause(ctx))
 }
 
-// serve carries connections until the listener is closed.
-func (a *app) serve(l net.Listener, sb *sandbox.Sandbox, port string) {
+// carry carries connections until ctx ends, which it brings about when the
+// sandbox has gone.
+func carry(ctx context.Context, end context.CancelCauseFunc, l net.Listener, sb *sandbox.Sandbox, port string) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -122,13 +128,19 @@ func (a *app) serve(l net.Listener, sb *sandbox.Sandbox, port string) {
 		}
 		all.Go(func() {
 			defer conn.Close()
-			there, err := sb.DialContext(a.ctx, "tcp", "127.0.0.1:"+port)
-			if err != nil {
+			there, err := sb.DialContext(ctx, "tcp", "127.0.0.1:"+port)
+			switch {
+			case errors.Is(err, sandbox.ErrNotFound), errors.Is(err, sandbox.ErrEnded):
+				end(err)
+				return
+			case err != nil && ctx.Err() == nil:
 				fmt.Fprintf(os.Stderr, "hanzo: port %s: %v\n", port, err)
+				return
+			case err != nil:
 				return
 			}
 			defer there.Close()
-			defer context.AfterFunc(a.ctx, func() {
+			defer context.AfterFunc(ctx, func() {
 				conn.Close()
 				there.Close()
 			})()

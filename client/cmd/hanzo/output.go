@@ -65,7 +65,7 @@ func (o object) get(name string) any {
 
 // name is what other commands know it by.
 func (o object) name() string {
-	for _, name := range []string{"id", "fileId", "name", "session_id", "port", "path", "url", "ticket"} {
+	for _, name := range []string{"id", "fileId", "name", "session_id", "ticket", "url", "port", "path"} {
 		if v := o.get(name); v != nil {
 			return cell(name, v)
 		}

@@ -115,6 +115,33 @@ func TestTerminal(t *testing.T) {
 	screen.read.Wait()
 }
 
+// TestTerminalSession comes back to a terminal that has a name.
+func TestTerminalSession(t *testing.T) {
+	is := is.New(t)
+	h := newHost(t)
+	open := func(rows uint16) (*screen, *osexec.Cmd) {
+		cmd := command("sandbox", "terminal", h.id, "--arg", "work")
+		f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: 91})
+		is.NoErr(err)
+		t.Cleanup(func() { f.Close() })
+		return newScreen(f), cmd
+	}
+	first, cmd := open(31)
+	first.wait(t, "$ ")
+	first.WriteString("stty size; there=he''re\r")
+	first.wait(t, "31 91\r\n")
+	is.NoErr(cmd.Process.Kill())
+	cmd.Wait()
+
+	second, cmd := open(33)
+	second.wait(t, "31 91\r\n") // what was last on it
+	second.WriteString("echo still $there; until [ \"$(stty size)\" = '33 91' ]; do sleep 0.02; done; exit\r")
+	second.wait(t, "still here\r\n")
+	cmd.Wait()
+	is.Equal(cmd.ProcessState.ExitCode(), 0)
+	second.read.Wait()
+}
+
 // command is this program as hanzo.
 func command(args ...string) *osexec.Cmd {
 	program := os.Getenv("HANZO")
