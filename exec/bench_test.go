@@ -17,28 +17,6 @@ import (
 //
 //	CGO_ENABLED=0 go test ./exec -run '^$' -bench . -benchtime 30x
 
-// turns runs all in turn, and returns and reports their medians in
-// milliseconds.
-func turns(b *testing.B, names []string, run ...func()) []float64 {
-	took := make([][]float64, len(run))
-	for b.Loop() {
-		for i, f := range run {
-			start := time.Now()
-			f()
-			took[i] = append(took[i], float64(time.Since(start))/1e6)
-		}
-	}
-	medians := make([]float64, len(run))
-	for i, list := range took {
-		slices.Sort(list)
-		medians[i] = list[len(list)/2]
-		b.ReportMetric(medians[i], names[i]+"-ms")
-		b.ReportMetric(list[0], names[i]+"-min-ms")
-	}
-	b.ReportMetric(0, "ns/op")
-	return medians
-}
-
 func (l lab) must(b *testing.B, s exec.Snippet, stdout string) {
 	res, err := l.Run(b.Context(), s)
 	if err != nil || res.Stdout != stdout || res.Stderr != "" {
@@ -51,7 +29,7 @@ func (l lab) must(b *testing.B, s exec.Snippet, stdout string) {
 func BenchmarkHello(b *testing.B) {
 	l := newLab(b, runtimetest.New(b, sandbox.Config{}), exec.Config{})
 	sb := l.sandboxTest(b)
-	m := turns(b, []string{"exec", "init"},
+	m := runtimetest.Turns(b, []string{"exec", "init"},
 		func() { l.must(b, exec.Snippet{Session: sb.ID(), Language: "py", Code: "print('hello')"}, "hello\n") },
 		func() {
 			if out, err := sb.Command("python3", "-c", "print('hello')").Output(b.Context()); err != nil || string(out) != "hello\n" {
@@ -77,7 +55,7 @@ func scan(b *testing.B, rt *sandbox.Runtime, n int) {
 	run := func(sb *sandbox.Sandbox) func() {
 		return func() { l.must(b, exec.Snippet{Session: sb.ID(), Language: "sh", Code: "true"}, "") }
 	}
-	m := turns(b, []string{"empty", "full", "list"}, run(empty), run(full), func() {
+	m := runtimetest.Turns(b, []string{"empty", "full", "list"}, run(empty), run(full), func() {
 		for _, err := range l.Files(b.Context(), full.ID()) {
 			if err != nil {
 				b.Fatal(err)

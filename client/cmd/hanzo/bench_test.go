@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hanzoai/sandbox/internal/runtimetest"
 )
 
 // benchSandbox leases a sandbox on a server of the benchmark's own.
@@ -20,23 +22,25 @@ func benchSandbox(b *testing.B) string {
 	return strings.TrimSpace(string(id))
 }
 
-func bench(b *testing.B, args ...string) {
-	b.Helper()
-	for b.Loop() {
+// do returns what runs the tool.
+func do(b *testing.B, args ...string) func() {
+	return func() {
 		if err := command(args...).Run(); err != nil {
-			b.Fatal(err)
+			b.Fatal(args, ": ", err)
 		}
 	}
 }
 
-// BenchmarkExec is the whole process. The test's own program is larger than
-// the tool, and starts later: HANZO names another one.
+// BenchmarkExec is the whole process, beside one that does nothing at all. The
+// test's own program is larger than the tool, and starts later: HANZO names
+// another one.
 func BenchmarkExec(b *testing.B) {
 	id := benchSandbox(b)
-	bench(b, "sandbox", "exec", id, "--", "true")
+	runtimetest.Turns(b, []string{"exec", "version"}, do(b, "sandbox", "exec", id, "--", "true"), do(b, "--version"))
 }
 
-// BenchmarkCopyFile copies 1 GiB.
+// BenchmarkCopyFile copies 1 GiB there and back, against the operations that
+// send and receive a file as it is.
 func BenchmarkCopyFile(b *testing.B) {
 	const size = 1 << 30
 	id := benchSandbox(b)
@@ -49,21 +53,27 @@ func BenchmarkCopyFile(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.Close()
-	b.Run("cp", func(b *testing.B) {
-		b.SetBytes(size)
-		bench(b, "sandbox", "cp", name, id+":large")
-	})
-	b.Run("http", func(b *testing.B) {
-		b.SetBytes(size)
-		bench(b, "sandbox", "fs", "create", id, "large", "--file", name)
-	})
-	b.Run("back", func(b *testing.B) {
-		b.SetBytes(size)
-		bench(b, "sandbox", "cp", id+":large", name+".back")
-	})
+	m := runtimetest.Turns(b, []string{"cp", "http", "cp-back", "http-back"},
+		do(b, "sandbox", "cp", name, id+":large"),
+		do(b, "sandbox", "fs", "create", id, "large", "--file", name),
+		do(b, "sandbox", "cp", id+":large", name+".back"),
+		func() {
+			back, err := os.Create(name + ".back")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer back.Close()
+			cmd := command("sandbox", "fs", "get", id, "large")
+			cmd.Stdout = back
+			if err := cmd.Run(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	b.ReportMetric(m[1]/m[0], "of-http")
+	b.ReportMetric(m[3]/m[2], "back-of-http")
 }
 
-// BenchmarkCopyFolder copies 10,000 small files.
+// BenchmarkCopyFolder copies 10,000 small files there and back.
 func BenchmarkCopyFolder(b *testing.B) {
 	id := benchSandbox(b)
 	dir := b.TempDir()
@@ -78,7 +88,6 @@ func BenchmarkCopyFolder(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	back := b.TempDir()
-	b.Run("there", func(b *testing.B) { bench(b, "sandbox", "cp", dir, id+":tree") })
-	b.Run("back", func(b *testing.B) { bench(b, "sandbox", "cp", id+":tree", back) })
+	runtimetest.Turns(b, []string{"there", "back"},
+		do(b, "sandbox", "cp", dir, id+":tree"), do(b, "sandbox", "cp", id+":tree", b.TempDir()))
 }
