@@ -162,11 +162,22 @@ func (a *app) show(c call) error {
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := readAnswer(resp.Body)
 	if err != nil {
 		return a.explain(err)
 	}
 	return a.print(os.Stdout, body)
+}
+
+// maxAnswer bounds an answer that is a value, which is held in memory.
+const maxAnswer = 256 << 20
+
+func readAnswer(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("the server's answer has more than %d bytes", maxAnswer)
+	}
+	return body, err
 }
 
 // send is show for a body that is a value.

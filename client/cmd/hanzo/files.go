@@ -17,8 +17,38 @@ type readCmd struct {
 	Path string `json:"path,omitempty" help:"The file or directory; by default the working directory."`
 }
 
-// Run reads. With -o name a file is shown as it is.
-func (c *readCmd) Run(a *app) error { return a.send(post("v1", "sandbox", "read"), c) }
+// Run reads. As a table a file is shown as it is.
+func (c *readCmd) Run(a *app) error {
+	q, err := post("v1", "sandbox", "read").value(c)
+	if err != nil {
+		return err
+	}
+	if a.format() != "table" {
+		return a.show(q)
+	}
+	resp, err := a.do(q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := readAnswer(resp.Body)
+	if err != nil {
+		return a.explain(err)
+	}
+	var out struct {
+		Dir   bool
+		Data  []byte
+		Stats json.RawMessage
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	if out.Dir {
+		return a.print(os.Stdout, out.Stats)
+	}
+	_, err = os.Stdout.Write(out.Data)
+	return err
+}
 
 type writeCmd struct {
 	ID   string  `json:"id" required:"" help:"The sandbox."`

@@ -44,7 +44,7 @@ func (c *previewCmd) Run(a *app) error {
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := readAnswer(resp.Body)
 	if err != nil {
 		return a.explain(err)
 	}

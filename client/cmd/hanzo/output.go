@@ -144,8 +144,11 @@ func onlyList(o object) ([]any, bool) {
 	return list, ok
 }
 
-// columns are those of sandboxes; of anything else there are all.
-var columns = []string{"id", "class", "status", "project", "image", "expiresAt"}
+// The columns of sandboxes and of files; of anything else there are all.
+var (
+	sandboxColumns = []string{"id", "class", "status", "project", "image", "expiresAt"}
+	fileColumns    = []string{"type", "mode", "size", "mtime", "name", "target"}
+)
 
 func table(w io.Writer, v any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -162,10 +165,13 @@ func table(w io.Writer, v any) error {
 		return nil
 	}
 	var names []string
-	if list[0].get("kind") == "sandbox" {
-		names = columns
-	} else {
-		for _, m := range list[0] {
+	switch first := list[0]; {
+	case first.get("kind") == "sandbox":
+		names = sandboxColumns
+	case first.get("mode") != nil && first.get("mtime") != nil:
+		names = fileColumns
+	default:
+		for _, m := range first {
 			names = append(names, m.name)
 		}
 	}
@@ -186,8 +192,14 @@ func cell(name string, v any) string {
 	case nil:
 		return ""
 	case string:
+		if at, err := time.Parse(time.RFC3339Nano, v); err == nil {
+			return at.Local().Format(time.DateTime)
+		}
 		return printable(v)
 	case json.Number:
+		if mode, err := v.Int64(); err == nil && name == "mode" {
+			return fmt.Sprintf("%04o", mode)
+		}
 		if seconds, err := v.Int64(); err == nil && strings.HasSuffix(name, "At") && seconds > 0 {
 			return time.Unix(seconds, 0).Format(time.DateTime)
 		}

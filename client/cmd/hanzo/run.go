@@ -10,10 +10,27 @@ import (
 	"strings"
 )
 
-// A ran is what a command said and how it ended.
+// A ran is what a command or a snippet said and how it ended.
 type ran struct {
-	ExitCode       int
+	ExitCode       int // of a command
+	Code           int // of a snippet
 	Stdout, Stderr string
+	Session        string `json:"session_id"`
+	Files          []struct{ Name string }
+}
+
+// show shows it as if it had run here; where it did is said beside it.
+func (r *ran) show() error {
+	_, err := io.WriteString(os.Stdout, r.Stdout)
+	_, err2 := io.WriteString(os.Stderr, r.Stderr)
+	if r.Session == "" {
+		return errors.Join(err, err2)
+	}
+	for _, f := range r.Files {
+		fmt.Fprintln(os.Stderr, "made", printable(f.Name))
+	}
+	fmt.Fprintln(os.Stderr, "session", printable(r.Session))
+	return errors.Join(err, err2)
 }
 
 // runCmd is run_in_sandbox.
@@ -35,7 +52,7 @@ type runCmd struct {
 // Run runs.
 func (c *runCmd) Run(a *app) error { return a.showRun(post("v1", "sandbox", "run"), c) }
 
-// showRun shows how a command ended: on a terminal as if it had run there.
+// showRun shows how something that ran ended: on a terminal as if it had run there.
 func (a *app) showRun(c call, body any) error {
 	c, err := c.value(body)
 	if err != nil {
@@ -46,23 +63,21 @@ func (a *app) showRun(c call, body any) error {
 		return &exitError{exitLost, err}
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	answer, err := readAnswer(resp.Body)
 	if err != nil {
 		return &exitError{exitLost, a.explain(err)}
 	}
 	var out ran
 	if err := json.Unmarshal(answer, &out); err != nil {
-		return fmt.Errorf("the server's answer: %w", err)
+		return &exitError{exitLost, fmt.Errorf("the server's answer: %w", err)}
 	}
-	if a.format() == "json" {
-		err = a.print(os.Stdout, answer)
+	if a.format() == "table" || a.format() == "name" && out.Session == "" {
+		err = out.show()
 	} else {
-		_, e := io.WriteString(os.Stdout, out.Stdout)
-		_, e2 := io.WriteString(os.Stderr, out.Stderr)
-		err = errors.Join(e, e2)
+		err = a.print(os.Stdout, answer)
 	}
-	if err == nil && out.ExitCode != 0 {
-		err = &exitError{code: out.ExitCode}
+	if code := out.ExitCode + out.Code; err == nil && code != 0 { // one of which is there
+		err = &exitError{code: code}
 	}
 	return err
 }

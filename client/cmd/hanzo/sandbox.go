@@ -1,6 +1,10 @@
 package main
 
-import "net/http"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
 
 // sandboxCmd is everything about sandboxes. The fields of a command that have
 // a json tag are the body of its operation.
@@ -153,16 +157,18 @@ type rmCmd struct {
 	Purge bool     `help:"Delete the volumes of their projects too."`
 }
 
-// Run ends them one after the other, and stops at one that cannot be.
+// Run ends them one after the other. One that cannot be is no reason to keep
+// the others.
 func (c *rmCmd) Run(a *app) error {
+	var failed []error
 	for _, id := range c.IDs {
 		q := call{method: http.MethodDelete, path: []string{"v1", "sandbox", id}}
 		if c.Purge {
 			q.query = values("purge", "1")
 		}
 		if err := a.show(q); err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w", id, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }

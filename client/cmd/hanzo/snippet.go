@@ -34,7 +34,9 @@ type snippetCreateCmd struct {
 
 // Help is what --help adds.
 func (c *snippetCreateCmd) Help() string {
-	return `Examples:
+	return `The exit code is the program's. With -o name the session is printed, to go on in.
+
+Examples:
   hanzo exec create --lang py --code 'print(6 * 7)'
   hanzo exec create --lang r --code - < plot.R
   hanzo exec create --lang bash --code 'cat a.txt' --session-id ID`
@@ -49,7 +51,7 @@ func (c *snippetCreateCmd) Run(a *app) error {
 		}
 		c.Code = string(b)
 	}
-	return a.send(post("v1", "exec"), c)
+	return a.showRun(post("v1", "exec"), c)
 }
 
 // A fileRef is a file of a session, in JSON.
