@@ -102,7 +102,7 @@ func (s *instance) watchOver(l *life) {
 	switch {
 	case s.leaving != nil: // somebody ends it, and does the rest
 		l.why = s.leaving
-	case !time.Now().Before(s.row.Expires):
+	case !time.Now().Add(clockSlack).Before(s.row.Expires):
 		s.leaving, l.why = ErrEnded, ErrEnded
 		defer s.over()
 	default:
@@ -113,6 +113,10 @@ func (s *instance) watchOver(l *life) {
 	s.mu.Unlock()
 	close(l.gone)
 }
+
+// clockSlack is how far the clock inside may be ahead of this one: an init that
+// sees to the end of the lease by its own is not lost.
+const clockSlack = 100 * time.Millisecond
 
 // expirySlack is how long after the end of a lease the init, which sees to it
 // inside, is waited for.

@@ -21,9 +21,10 @@ import (
 // A fuseInit is an init as far as the end of a lease goes: it hangs up when
 // the time that it was told last is reached, and answers what it has taken.
 type fuseInit struct {
-	conn net.Conn
-	mu   sync.Mutex
-	end  time.Time
+	conn  net.Conn
+	ahead time.Duration // of its clock
+	mu    sync.Mutex
+	end   time.Time
 }
 
 func (f *fuseInit) serve() {
@@ -39,9 +40,9 @@ func (f *fuseInit) serve() {
 			return
 		}
 		f.mu.Lock()
-		f.end = r.Deadline
+		f.end = r.Deadline.Add(-f.ahead)
 		f.mu.Unlock()
-		time.AfterFunc(time.Until(r.Deadline), f.reach)
+		time.AfterFunc(time.Until(r.Deadline)-f.ahead, f.reach)
 		if _, err := f.conn.Write(wire.AppendFrame(nil, wire.KindOK, nil)); err != nil {
 			return
 		}
@@ -57,13 +58,14 @@ func (f *fuseInit) reach() {
 }
 
 // leaseOnPaper is a Runtime and a sandbox in it that runs, as far as anybody
-// can tell, until end. It is nil if that has passed meanwhile.
-func leaseOnPaper(t *testing.T, r *Runtime, end time.Time) *instance {
+// can tell, until end, by a clock that is so far ahead. It is nil if that has
+// passed meanwhile.
+func leaseOnPaper(t *testing.T, r *Runtime, end time.Time, ahead time.Duration) *instance {
 	s := r.instance(row{Info: Info{ID: newID(), Class: ClassExec, Status: StatusRunning, Created: time.Now(), Expires: end}, TTL: time.Hour, Fixed: true})
 	l := s.newLife()
 	l.client.Dial = func(context.Context) (net.Conn, error) {
 		host, guest := net.Pipe()
-		go (&fuseInit{conn: guest}).serve()
+		go (&fuseInit{conn: guest, ahead: ahead}).serve()
 		return host, nil
 	}
 	if s.openWatch(t.Context(), l) != nil || os.Mkdir(s.dir, 0o700) != nil {
@@ -89,6 +91,21 @@ func runtimeOnPaper(t *testing.T) *Runtime {
 	}
 	r.ctx, r.close = context.WithCancelCause(t.Context())
 	return r
+}
+
+// TestClockAhead has an init whose clock is a little ahead end a sandbox: the
+// lease is over, and the sandbox not lost.
+func TestClockAhead(t *testing.T) {
+	is := is.New(t)
+	r := runtimeOnPaper(t)
+	s := leaseOnPaper(t, r, time.Now().Add(time.Second), 50*time.Millisecond)
+	s.mu.Lock()
+	l := s.life
+	s.mu.Unlock()
+	<-l.gone
+	is.Equal(l.why, ErrEnded)
+	<-s.removed
+	r.tasks.Wait()
 }
 
 // TestRenewalsThatRaceTheEnd renews leases in the moment when they end. Each
@@ -130,7 +147,7 @@ func race(t *testing.T, r *Runtime) (renewed bool, err error) {
 	const span = 4 * time.Millisecond
 	var s *instance
 	for s == nil {
-		s = leaseOnPaper(t, r, time.Now().Add(span))
+		s = leaseOnPaper(t, r, time.Now().Add(span), 0)
 	}
 	<-time.After(span - time.Duration(rand.Int64N(int64(2*time.Millisecond))))
 	end, err := s.renew(t.Context(), time.Hour)
