@@ -40,5 +40,6 @@
 //
 // It gives sandboxes no network, in this version: programs inside have a
 // loopback interface, whose ports can be dialled from outside. It runs on
-// Linux, amd64 and arm64, of which amd64 is tested, and needs root.
+// Linux, amd64 and arm64, of which amd64 is tested, and needs root. What
+// reaches sandboxes on a server builds on other systems too.
 package sandbox

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	guest "github.com/hanzoai/sandbox/internal/guest/client"
+	"github.com/hanzoai/sandbox/internal/guest/linux"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 	"github.com/hanzoai/sandbox/internal/loopback"
 	"github.com/hanzoai/sandbox/internal/problem"
@@ -129,7 +130,7 @@ func cutStatus(cause sandbox.Cause) sandbox.ExitStatus {
 
 func statusOf(e wire.Exit) sandbox.ExitStatus {
 	if e.Signal != 0 {
-		return sandbox.ExitStatus{Cause: sandbox.CauseSignal, Code: 128 + int(e.Signal), Signal: e.Signal}
+		return sandbox.ExitStatus{Cause: sandbox.CauseSignal, Code: 128 + linux.Signal(e.Signal), Signal: e.Signal}
 	}
 	return sandbox.ExitStatus{Cause: sandbox.CauseExit, Code: e.Code}
 }

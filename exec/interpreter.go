@@ -14,11 +14,6 @@ type Sandboxes interface {
 	Attach(ctx context.Context, id string) (*sandbox.Sandbox, error)
 }
 
-var (
-	_ Sandboxes = (*sandbox.Runtime)(nil)
-	_ Sandboxes = (*sandbox.Scope)(nil)
-)
-
 // Config says how an Interpreter works. Its zero value is usable.
 type Config struct {
 	// Spec is what is leased for a session. Its ID and Parked mean nothing.

@@ -198,7 +198,7 @@ func (r *run) explain(ctx context.Context) {
 	defer cancel()
 	switch st := r.result.ExitStatus; st.Cause {
 	case sandbox.CauseSignal:
-		r.stderr.note(ctx, "ended by signal %d, %v", int(st.Signal), st.Signal)
+		r.stderr.note(ctx, "ended by signal %d, %v", st.Code-128, st.Signal)
 	case sandbox.CauseTimeout:
 		if callOver { // which had less time than the program
 			r.stderr.note(ctx, "stopped: the call ran out of time")

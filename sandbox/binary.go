@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -14,6 +16,10 @@ import (
 	"github.com/hanzoai/sandbox/internal/engine"
 	"github.com/hanzoai/sandbox/internal/guest"
 )
+
+// ErrCgo is why a program that is not a static binary cannot carry the
+// engine. Its text names the remedy.
+var ErrCgo error = engine.ErrCgo
 
 // checkExecutable refuses a program that could not play the parts that the
 // Runtime starts it for. To find that out by starting it would be to run a

@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -43,19 +45,6 @@ type Class struct {
 	// bytes, and Volume that of a project's; 0 is 2 GiB and 20 GiB.
 	Disk, Volume int64
 }
-
-// The classes that every Runtime has, unless Config.Classes has others of
-// their names.
-const (
-	// ClassExec is for code interpreters and other short work: 15 minutes in
-	// /mnt/data. It is the default.
-	ClassExec = "exec"
-	// ClassDev is for developing: 4 hours in /work, which is the project's
-	// volume.
-	ClassDev = "dev"
-	// ClassDesktop is dev with a screen.
-	ClassDesktop = "desktop"
-)
 
 var builtinClasses = []Class{
 	{Name: ClassExec, TTL: 15 * time.Minute, Workdir: "/mnt/data", Ceiling: 16},

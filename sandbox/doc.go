@@ -46,6 +46,17 @@
 // Everything here but Cmd is safe for concurrent use. No lock is held while an
 // engine process runs. Close waits for all that a Runtime started.
 //
+// # Other systems
+//
+// A Runtime needs Linux: New is only there. What works over any Driver, as
+// over package client's for sandboxes on a server, builds on macOS, FreeBSD and
+// Windows too. Signals, errors and the resources of a Rlimit are then those of
+// the system that this program runs on, and are told apart by name: a
+// syscall.SIGUSR1 arrives as SIGUSR1, though its number is another. What Linux
+// has and package syscall there does not is 128 plus its number on Linux; on
+// Windows signals and resources have Linux's numbers themselves. A signal that
+// Linux lacks is not sent.
+//
 // # Rough edges
 //
 // What was typed at a terminal before the program there has set it up can be

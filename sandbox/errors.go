@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"github.com/hanzoai/sandbox/internal/engine"
 )
 
 // The sentinels, for errors.Is. Errors of the file methods are of package
@@ -37,10 +35,6 @@ var (
 
 // errDetached ends what runs when a Runtime lets go of its sandboxes.
 var errDetached = &wrapped{text: "runtime detached", kind: ErrClosed}
-
-// ErrCgo is why a program that is not a static binary cannot carry the
-// engine. Its text names the remedy.
-var ErrCgo error = engine.ErrCgo
 
 // A ConflictError says which sandbox stands in the way of what was asked, and
 // its status.

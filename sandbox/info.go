@@ -66,6 +66,19 @@ type Spec struct {
 	Network string
 }
 
+// The classes that every Runtime has, unless Config.Classes has others of
+// their names.
+const (
+	// ClassExec is for code interpreters and other short work: 15 minutes in
+	// /mnt/data. It is the default.
+	ClassExec = "exec"
+	// ClassDev is for developing: 4 hours in /work, which is the project's
+	// volume.
+	ClassDev = "dev"
+	// ClassDesktop is dev with a screen.
+	ClassDesktop = "desktop"
+)
+
 // A Status is a sandbox's place in its life:
 //
 //	pending → running | error
@@ -108,3 +121,15 @@ type Info struct {
 	Connected time.Time `json:"connected,omitzero"` // when a terminal was last seen open
 	Expires   time.Time `json:"expires,omitzero"`   // when the lease ends; that of a parked sandbox does not
 }
+
+// Limits are what a sandbox is held to. What of it the machine enforces, and
+// how, tells Runtime.Enforcement.
+type Limits struct {
+	CPUs   float64 `json:"cpus"`
+	Memory int64   `json:"memory"` // bytes
+	Pids   int     `json:"pids"`   // processes and threads of each command
+}
+
+// MinMemory is the least memory that a sandbox can have: the engine takes some
+// 30 MiB of it.
+const MinMemory = 128 << 20

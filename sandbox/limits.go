@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -10,18 +12,6 @@ import (
 	"github.com/hanzoai/sandbox/internal/cgroup"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
-
-// Limits are what a sandbox is held to. What of it the machine enforces, and
-// how, tells Runtime.Enforcement.
-type Limits struct {
-	CPUs   float64 `json:"cpus"`
-	Memory int64   `json:"memory"` // bytes
-	Pids   int     `json:"pids"`   // processes and threads of each command
-}
-
-// MinMemory is the least memory that a sandbox can have: the engine takes some
-// 30 MiB of it.
-const MinMemory = 128 << 20
 
 const (
 	minCPUs = 0.05

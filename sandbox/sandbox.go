@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"net"
 	"time"
 )
@@ -57,6 +59,31 @@ func (s *Sandbox) Resume(ctx context.Context) error {
 		return d.Resume(ctx, s.id)
 	}
 	return s.missing("resume")
+}
+
+// A Stage is the files of a sandbox that has never run, before it does: see
+// Spec.Parked. Names are relative to its workdir, or absolute and within it.
+// It is safe for concurrent use.
+//
+// The sandbox may be resumed while a Stage is open; what it has written by
+// then, and afterwards, is there.
+type Stage interface {
+	fs.StatFS
+	// Tree is Sandbox.Tree.
+	Tree(ctx context.Context, o TreeOptions) (*Tree, error)
+	// WriteFile is Sandbox.WriteFile.
+	WriteFile(ctx context.Context, name string, src io.Reader, perm fs.FileMode) error
+	Close() error
+}
+
+// Stage opens the files of a sandbox that was leased as Spec.Parked and has not
+// run yet. Of any other it is a *ConflictError: its files belong to what ran
+// there, and are opened inside.
+func (s *Sandbox) Stage(ctx context.Context) (Stage, error) {
+	if d, ok := s.driver.(Stager); ok {
+		return d.Stage(ctx, s.id)
+	}
+	return nil, s.missing("stage")
 }
 
 // Renew makes the lease end no sooner than ttl from now, which 0 makes the

@@ -24,7 +24,7 @@ const (
 // An ExitStatus is how a program ended.
 type ExitStatus struct {
 	Cause  Cause
-	Code   int            // as given to exit; 128 plus the signal's number if that ended it
+	Code   int            // as given to exit; 128 plus the signal's number on Linux if that ended it
 	Signal syscall.Signal // what ended it; 0 if it exited
 }
 

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hanzoai/sandbox/internal/guest/linux"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
@@ -32,7 +31,7 @@ func (e *Error) Unwrap() []error {
 	if k := byCode(e.Code); k != nil && k.sentinel != nil {
 		list = append(list, k.sentinel)
 	}
-	if errno := errnoNamed(e.Errno); errno != 0 {
+	if errno := linux.LocalErrno(linux.ErrnoNamed(e.Errno)); errno != 0 {
 		list = append(list, errno)
 	}
 	return list
@@ -105,7 +104,7 @@ func (k *kind) ofFiles() bool {
 // fill adds what the error knows beyond its kind.
 func (e *Error) fill(err error) {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		e.Errno = unix.ErrnoName(errno)
+		e.Errno = linux.ErrnoName(linux.Errno(errno))
 	}
 	if c, ok := errors.AsType[*sandbox.ConflictError](err); ok {
 		e.ID, e.SandboxStatus = c.ID, string(c.Status)
@@ -130,19 +129,4 @@ func (e *Error) Sentinel() error {
 		return &sandbox.CeilingError{Org: e.Org, Class: e.Class, Live: e.Live, Ceiling: e.Ceiling}
 	}
 	return e
-}
-
-// lastErrno bounds Linux's error numbers.
-const lastErrno = 133
-
-func errnoNamed(name string) syscall.Errno {
-	if name == "" {
-		return 0
-	}
-	for errno := syscall.Errno(1); errno <= lastErrno; errno++ {
-		if unix.ErrnoName(errno) == name {
-			return errno
-		}
-	}
-	return 0
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	osexec "os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,7 +58,11 @@ func (c *previewCmd) Run(a *app) error {
 	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 		return fmt.Errorf("the server's answer has no address of a page")
 	}
-	if err := osexec.CommandContext(a.ctx, "xdg-open", address).Run(); err != nil {
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	if err := osexec.CommandContext(a.ctx, opener, address).Run(); err != nil {
 		fmt.Println(address)
 		return fmt.Errorf("no browser could be opened: %w", err)
 	}

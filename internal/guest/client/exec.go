@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hanzoai/sandbox/internal/guest/linux"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 )
 
@@ -216,8 +217,8 @@ func (r *run) relay(cmd *Command) {
 				cmd.Signals = nil
 				continue
 			}
-			if sig > 0 && sig <= maxSignal {
-				r.send(wire.KindSignal, []byte{byte(sig)})
+			if n := linux.Signal(sig); n > 0 && n <= maxSignal {
+				r.send(wire.KindSignal, []byte{byte(n)})
 			}
 		case _, ok := <-cmd.Resized:
 			if !ok {

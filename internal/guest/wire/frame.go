@@ -5,6 +5,9 @@
 // frames for a command, a file or a listing; raw bytes for a dialled port.
 // Both sides read through limits, since each is hostile to the other: the
 // guest may have taken over its init, and a peer may be of another version.
+//
+// Signals, errors and resources have Linux's numbers in messages, and those of
+// the system that this program runs on in the types here.
 package wire
 
 import (

@@ -1,3 +1,5 @@
+//go:build linux
+
 package wire_test
 
 import (

@@ -3,6 +3,8 @@ package wire
 import (
 	"errors"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/linux"
 )
 
 // Op is what a connection is for.
@@ -117,7 +119,7 @@ func (r *Request) Append(b []byte) []byte {
 	b = putUint(b, tagCols, uint64(r.Cols))
 	b = putUint(b, tagWaitDelay, uint64(r.WaitDelay))
 	for _, l := range r.Limits {
-		v := appendUvarint(nil, uint64(l.Resource))
+		v := appendUvarint(nil, uint64(linux.Resource(l.Resource)))
 		b = putBytes(b, tagLimit, appendUvarint(v, l.Value))
 	}
 	b = putString(b, tagPath, r.Path)
@@ -182,7 +184,7 @@ func (r *Request) set(tag byte, v value) error {
 		if n <= 0 {
 			return errMalformed
 		}
-		r.Limits = append(r.Limits, Limit{Resource: int(resource), Value: v[n:].uint()})
+		r.Limits = append(r.Limits, Limit{Resource: linux.LocalResource(int(resource)), Value: v[n:].uint()})
 	case tagPath:
 		r.Path = v.string()
 	case tagPerm:

@@ -4,13 +4,15 @@ import (
 	"io/fs"
 	"syscall"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/guest/linux"
 )
 
 // A Stat describes a file as lstat or stat saw it.
 type Stat struct {
 	Name    string
 	Size    int64
-	Mode    uint32 // as st_mode
+	Mode    uint32 // as st_mode, of Linux
 	ModTime time.Time
 	// Changed is when the file or anything about it last changed, which
 	// unlike ModTime cannot be set; zero if the sender does not tell.
@@ -82,30 +84,44 @@ func (s *Stat) Decode(b []byte) error {
 	})
 }
 
+// The bits of st_mode, which are others on other systems.
+const (
+	typeBits   = 0o170000
+	typeFIFO   = 0o010000
+	typeChar   = 0o020000
+	typeDir    = 0o040000
+	typeBlock  = 0o060000
+	typeLink   = 0o120000
+	typeSocket = 0o140000
+	setUID     = 0o4000
+	setGID     = 0o2000
+	sticky     = 0o1000
+)
+
 // FileMode translates Mode.
 func (s *Stat) FileMode() fs.FileMode {
 	mode := fs.FileMode(s.Mode & 0o777)
-	switch s.Mode & syscall.S_IFMT {
-	case syscall.S_IFDIR:
+	switch s.Mode & typeBits {
+	case typeDir:
 		mode |= fs.ModeDir
-	case syscall.S_IFLNK:
+	case typeLink:
 		mode |= fs.ModeSymlink
-	case syscall.S_IFIFO:
+	case typeFIFO:
 		mode |= fs.ModeNamedPipe
-	case syscall.S_IFSOCK:
+	case typeSocket:
 		mode |= fs.ModeSocket
-	case syscall.S_IFCHR:
+	case typeChar:
 		mode |= fs.ModeDevice | fs.ModeCharDevice
-	case syscall.S_IFBLK:
+	case typeBlock:
 		mode |= fs.ModeDevice
 	}
-	if s.Mode&syscall.S_ISUID != 0 {
+	if s.Mode&setUID != 0 {
 		mode |= fs.ModeSetuid
 	}
-	if s.Mode&syscall.S_ISGID != 0 {
+	if s.Mode&setGID != 0 {
 		mode |= fs.ModeSetgid
 	}
-	if s.Mode&syscall.S_ISVTX != 0 {
+	if s.Mode&sticky != 0 {
 		mode |= fs.ModeSticky
 	}
 	return mode
@@ -164,7 +180,7 @@ func (e *Error) Error() string {
 // Append appends the encoded error to b.
 func (e *Error) Append(b []byte) []byte {
 	b = putUint(b, tagPhase, uint64(e.Phase))
-	b = putUint(b, tagErrno, uint64(e.Errno))
+	b = putUint(b, tagErrno, uint64(linux.Errno(e.Errno)))
 	b = putString(b, tagName, e.Path)
 	return putString(b, tagText, e.Text)
 }
@@ -172,12 +188,19 @@ func (e *Error) Append(b []byte) []byte {
 // Decode sets e to the encoded error b.
 func (e *Error) Decode(b []byte) error {
 	*e = Error{}
+	errno := 0
+	defer func() {
+		e.Errno = linux.LocalErrno(errno)
+		if errno != 0 && e.Errno == 0 && e.Text == "" { // this system has none like it
+			e.Text = linux.ErrnoName(errno)
+		}
+	}()
 	return eachField(b, func(tag byte, v value) error {
 		switch tag {
 		case tagPhase:
 			e.Phase = Phase(v.uint())
 		case tagErrno:
-			e.Errno = syscall.Errno(v.uint() & 0xfff)
+			errno = int(v.uint() & 0xfff)
 		case tagName:
 			e.Path = v.string()
 		case tagText:
@@ -198,7 +221,7 @@ type Exit struct {
 // Append appends the encoded exit to b.
 func (e *Exit) Append(b []byte) []byte {
 	b = putUint(b, tagCode, uint64(e.Code))
-	b = putUint(b, tagSignal, uint64(e.Signal))
+	b = putUint(b, tagSignal, uint64(linux.Signal(e.Signal)))
 	b = putBool(b, tagCause, e.Killed)
 	return putBool(b, tagShed, e.Shed)
 }
@@ -211,7 +234,7 @@ func (e *Exit) Decode(b []byte) error {
 		case tagCode:
 			e.Code = int(v.uint() & 0xff)
 		case tagSignal:
-			e.Signal = syscall.Signal(v.uint() & 0x7f)
+			e.Signal = linux.LocalSignal(int(v.uint() & 0x7f))
 		case tagCause:
 			e.Killed = v.uint() != 0
 		case tagShed:
