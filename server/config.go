@@ -87,6 +87,11 @@ type Limits struct {
 	// command's socket, and how long a peer may take nothing of what a command
 	// had to say that is over; 0 is 30 seconds.
 	BodyTime time.Duration
+	// StallTime is how long nothing may come of a body that is a file, and how
+	// long a caller may take nothing of an answer, by default 5 minutes. A
+	// stream of a command's output waits for its reader instead, as long as the
+	// command may run.
+	StallTime time.Duration
 	// RunTime bounds a command, by default 15 minutes; callers can shorten it.
 	RunTime time.Duration
 	// Runs is how many commands run at a time in all, by default 256, and
@@ -104,6 +109,7 @@ func (l *Limits) fill() {
 	l.JSONBody = cmp.Or(l.JSONBody, 4<<20)
 	l.FileBody = cmp.Or(l.FileBody, 1<<30)
 	l.BodyTime = cmp.Or(l.BodyTime, 30*time.Second)
+	l.StallTime = cmp.Or(l.StallTime, 5*time.Minute)
 	l.RunTime = cmp.Or(l.RunTime, 15*time.Minute)
 	l.Runs = cmp.Or(l.Runs, 256)
 	l.OrgRuns = cmp.Or(l.OrgRuns, 64)
@@ -120,7 +126,7 @@ func (c *Config) check() error {
 		return errors.New("server: Config.Sandboxes is required")
 	}
 	l := &c.Limits
-	for _, n := range []int64{l.JSONBody, l.FileBody, int64(l.BodyTime), int64(l.RunTime), int64(l.Runs), int64(l.OrgRuns), int64(l.QueueTime), int64(l.Burst)} {
+	for _, n := range []int64{l.JSONBody, l.FileBody, int64(l.BodyTime), int64(l.StallTime), int64(l.RunTime), int64(l.Runs), int64(l.OrgRuns), int64(l.QueueTime), int64(l.Burst)} {
 		if n < 0 {
 			return errors.New("server: a negative limit")
 		}

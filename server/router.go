@@ -108,7 +108,10 @@ type guarded struct {
 // HandleFunc registers a route.
 func (g guarded) HandleFunc(pattern string, f func(http.ResponseWriter, *http.Request)) {
 	g.handlers[pattern] = f
-	g.mux.Handle(pattern, g.guard(pattern, f))
+	admit := g.guard(pattern, f)
+	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		admit(&timedWriter{w, g.cfg.Limits.StallTime}, r)
+	})
 }
 
 // ServeHTTP is there for the generated code, which wants a whole mux.
