@@ -32,7 +32,9 @@ func (s *server) execSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	ctx, leave := s.runs.enter(context.WithoutCancel(r.Context()), id) // the socket's end is noticed by reading from it
+	ctx, end := s.lastingSocket(r, principalOf(r.Context()))
+	defer end()
+	ctx, leave := s.runs.enter(ctx, id)
 	defer leave()
 	x := newExecution(conn)
 	last := x.run(ctx, sandbox.Handle(s.sandboxes(r.Context()), id), s)

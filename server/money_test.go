@@ -14,9 +14,11 @@ import (
 	"github.com/hanzoai/sandbox/server/store"
 )
 
-func ledger(t *testing.T) *store.Store {
+func ledger(t *testing.T) *store.Store { return storeIn(t, t.TempDir()) }
+
+func storeIn(t *testing.T, root string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,9 @@ func (s *server) guard(pattern string, next http.HandlerFunc) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		next(w, r.WithContext(withHost(withPrincipal(r.Context(), p), r.Host)))
+		ctx, end := s.admission.lasting(r.Context(), p)
+		defer end()
+		next(w, r.WithContext(withHost(withPrincipal(ctx, p), r.Host)))
 	}
 }
 

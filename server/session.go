@@ -233,7 +233,7 @@ func (v *viewer) next(ctx context.Context) ([]byte, error) {
 		if s.over != nil {
 			return nil, s.over
 		}
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	from := len(s.kept) - int(s.end-v.at)
 	b := append([]byte(nil), s.kept[from:from+int(n)]...)
