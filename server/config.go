@@ -96,7 +96,9 @@ type Limits struct {
 	RunTime time.Duration
 	// Runs is how many commands run at a time in all, by default 256, and
 	// OrgRuns those of one organisation, by default 64. More wait for up to
-	// QueueTime, by default 5 seconds, and are then refused.
+	// QueueTime, by default 5 seconds, and are then refused. As many shells of
+	// terminals may run beside them, and are counted apart: those with a name
+	// go on when nobody looks.
 	Runs, OrgRuns int
 	QueueTime     time.Duration
 	// Rate is how many requests a second a key may make over time, by default

@@ -31,7 +31,7 @@ func (ss *sessions) open(ctx context.Context, s *server, p principal, id, name s
 	if found != nil || err != nil {
 		return found, err
 	}
-	giveBack, err := s.slots.take(ctx, p.Org)
+	giveBack, err := s.shells.take(ctx, p.Org)
 	if err != nil {
 		return nil, err
 	}
