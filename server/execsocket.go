@@ -90,6 +90,7 @@ func (x *execution) run(ctx context.Context, sb *sandbox.Sandbox, s *server) []b
 	if err != nil {
 		return x.refusal(err, s)
 	}
+	cmd.Timeout = s.cfg.Limits.RunTime
 	ctx, cancel := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { x.listen(cancel) })
