@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"regexp"
 	"time"
 
@@ -133,8 +134,8 @@ func (c *Config) check() error {
 			return errors.New("server: a negative limit")
 		}
 	}
-	if l.Rate < 0 {
-		return errors.New("server: a negative limit")
+	if !(l.Rate >= 0) || math.IsInf(l.Rate, 0) { // NaN is not
+		return errors.New("server: Limits.Rate is to be a number of 0 or more")
 	}
 	if err := c.OIDC.check(); err != nil {
 		return err

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -277,6 +279,52 @@ func TestRefusedToStart(t *testing.T) {
 	}
 }
 
+// TestNumbersThatCannotBeMeant gives each flag that is a number what is none,
+// by itself and by its variable. It is refused by name, in one sentence.
+func TestNumbersThatCannotBeMeant(t *testing.T) {
+	for _, flag := range []string{
+		"json-body", "file-body", "run-time", "runs", "org-runs", "rate", "burst", "max-life", "idle", "grace", "charge",
+	} {
+		values := []string{"-1", "0"}
+		if slices.Contains([]string{"run-time", "max-life", "idle", "grace", "charge"}, flag) {
+			values = []string{"-1s", "0s", "-1ns"}
+		}
+		if flag == "rate" {
+			values = append(values, "NaN", "Inf", "-Inf", "-0.5")
+		}
+		for _, value := range values {
+			variable := "SANDBOXD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+			for _, env := range []*environment{given([]string{"--" + flag, value}), given(nil, variable+"="+value)} {
+				_, err := settingsOf(env)
+				if flag == "grace" && value == "0s" {
+					if err != nil {
+						t.Errorf("no grace is a grace: %v", err)
+					}
+					continue
+				}
+				if err == nil || !errors.Is(err, errUsage) || !strings.Contains(err.Error(), "--"+flag+" ") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("--%s %s, by %v: %v", flag, value, env.args, err)
+				}
+			}
+		}
+	}
+}
+
+// given is an environment of arguments and variables.
+func given(args []string, kv ...string) *environment {
+	return &environment{
+		args: args, all: func() []string { return kv }, stdout: io.Discard, stderr: io.Discard,
+		get: func(name string) (string, bool) {
+			for _, s := range kv {
+				if value, ok := strings.CutPrefix(s, name+"="); ok {
+					return value, true
+				}
+			}
+			return "", false
+		},
+	}
+}
+
 func TestLedgerCommands(t *testing.T) {
 	is := is.New(t)
 	root := t.TempDir()
@@ -296,17 +344,7 @@ func TestLedgerCommands(t *testing.T) {
 
 func TestFees(t *testing.T) {
 	is := is.New(t)
-	of := func(kv ...string) (*settings, error) {
-		env := &environment{all: func() []string { return kv }, stderr: io.Discard, get: func(name string) (string, bool) {
-			for _, s := range kv {
-				if value, ok := strings.CutPrefix(s, name+"="); ok {
-					return value, true
-				}
-			}
-			return "", false
-		}}
-		return settingsOf(env)
-	}
+	of := func(kv ...string) (*settings, error) { return settingsOf(given(nil, kv...)) }
 	s, err := of()
 	is.NoErr(err)
 	is.Equal(s.fees.Run, int64(1))
