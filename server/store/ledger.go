@@ -51,16 +51,27 @@ func add(ctx context.Context, tx *sql.Tx, org string, amount int64) error {
 // Credit adds cents to an organisation's balance. Another credit of the same
 // key changes nothing.
 func (s *Store) Credit(ctx context.Context, key, org string, cents int64) error {
+	return s.pay(ctx, "credit", key, org, cents, -1)
+}
+
+// Debit takes cents back that were credited by mistake, also such as have been
+// spent: the balance may fall below nothing. It is an entry of its own, and
+// another debit of the same key changes nothing.
+func (s *Store) Debit(ctx context.Context, key, org string, cents int64) error {
+	return s.pay(ctx, "debit", key, org, cents, 1)
+}
+
+func (s *Store) pay(ctx context.Context, kind, key, org string, cents, sign int64) error {
 	if org == "" {
-		return errors.New("a credit is an organisation's: name one")
+		return fmt.Errorf("a %s is an organisation's: name one", kind)
 	}
 	if err := checkName("organisation", org); err != nil {
 		return err
 	}
-	if cents > math.MaxInt64/server.Cent/2 || cents < -math.MaxInt64/server.Cent/2 {
-		return fmt.Errorf("%d cents are more than can be counted", cents)
+	if cents <= 0 || cents > math.MaxInt64/server.Cent/2 {
+		return fmt.Errorf("a %s of %d cents: want from 1 to %d; what was credited is taken back by a debit", kind, cents, math.MaxInt64/server.Cent/2)
 	}
-	e := server.Entry{Key: "credit:" + key, Org: org, Kind: "credit", Amount: -cents * server.Cent, Time: time.Now()}
+	e := server.Entry{Key: kind + ":" + key, Org: org, Kind: kind, Amount: sign * cents * server.Cent, Time: time.Now()}
 	return s.Charge(ctx, e)
 }
 
@@ -186,7 +197,7 @@ type Usage struct {
 // Usage sums up what was had since a time; an org of "" is all of them.
 func (s *Store) Usage(ctx context.Context, org string, since time.Time) ([]Usage, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT org, kind, class, COUNT(*), SUM(seconds), SUM(amount) FROM entries
-		WHERE (? = '' OR org = ?) AND time >= ? AND kind <> 'credit' GROUP BY org, kind, class ORDER BY org, kind, class`, org, org, since.Unix())
+		WHERE (? = '' OR org = ?) AND time >= ? AND kind NOT IN ('credit', 'debit') GROUP BY org, kind, class ORDER BY org, kind, class`, org, org, since.Unix())
 	if err != nil {
 		return nil, err
 	}

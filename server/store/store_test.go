@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,6 +114,15 @@ func TestLedger(t *testing.T) {
 	balance, err := s.Balance(ctx, "acme")
 	is.NoErr(err)
 	is.Equal(balance, int64(97*server.Cent)) // each is counted once
+	is.NoErr(s.Debit(ctx, "one", "acme", 98))
+	is.NoErr(s.Debit(ctx, "one", "acme", 98)) // told twice
+	balance, err = s.Balance(ctx, "acme")
+	is.NoErr(err)
+	is.Equal(balance, int64(-1*server.Cent))
+	for _, cents := range []int64{0, -5, math.MaxInt64} {
+		is.True(s.Credit(ctx, "odd", "acme", cents) != nil)
+		is.True(s.Debit(ctx, "odd", "acme", cents) != nil)
+	}
 	balance, err = s.Balance(ctx, "nobody")
 	is.NoErr(err)
 	is.Equal(balance, int64(0))

@@ -335,7 +335,17 @@ func TestLedgerCommands(t *testing.T) {
 	out, err := output(t, root, nil, "ledger", "balance", "--org", "acme")
 	is.NoErr(err)
 	is.Equal(out, "250\n")
-	for _, arg := range [][]string{{"ledger"}, {"ledger", "credit", "--org", "acme", "much"}, {"ledger", "credit", "5"}, {"keys"}, {"keys", "create"}, {"keys", "revoke", "nosuch"}, {"nosuch"}} {
+	for range 2 {
+		_, err := output(t, root, nil, "ledger", "debit", "--org", "acme", "251", "--ref", "invoice 7")
+		is.NoErr(err)
+	}
+	out, err = output(t, root, nil, "ledger", "balance", "--org", "acme")
+	is.NoErr(err)
+	is.Equal(out, "-1\n") // a credit by mistake, taken back
+	out, err = output(t, root, nil, "ledger", "usage", "--org", "acme")
+	is.NoErr(err)
+	is.True(!strings.Contains(out, "acme")) // which is nothing that was had
+	for _, arg := range [][]string{{"ledger"}, {"ledger", "credit", "--org", "acme", "much"}, {"ledger", "credit", "5"}, {"ledger", "credit", "--org", "acme", "0"}, {"ledger", "credit", "--org", "acme", "--", "-5"}, {"ledger", "debit", "--org", "acme", "--", "-5"}, {"keys"}, {"keys", "create"}, {"keys", "revoke", "nosuch"}, {"nosuch"}} {
 		if out, err := output(t, root, nil, arg...); err == nil {
 			t.Errorf("%q was taken: %s", arg, out)
 		}
