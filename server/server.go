@@ -18,7 +18,7 @@ func New(cfg Config) (_ http.Handler, err error) {
 	s := &server{
 		cfg: cfg, log: cfg.Logger,
 		admission: newAdmission(&cfg),
-		gate:      &gate{cfg.Ledger, cfg.Fees},
+		gate:      &gate{cfg.Ledger, cfg.Fees, cfg.Limits.RunTime + cfg.Limits.QueueTime},
 		rates:     newRates(cfg.Limits),
 		slots:     newSlots(cfg.Limits),
 		shells:    newSlots(cfg.Limits),
