@@ -77,20 +77,11 @@ func (s *server) badBody(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, io.EOF) {
 		detail = "invalid body: it is missing, and a JSON object is wanted"
 	}
-	s.fail(w, r, problem.New(problem.BadRequest, cut(detail)))
+	s.fail(w, r, problem.New(problem.BadRequest, detail))
 }
 
 func (s *server) badParameter(w http.ResponseWriter, r *http.Request, err error) {
-	s.fail(w, r, problem.New(problem.BadRequest, cut(err.Error())))
-}
-
-// cut keeps what a caller sent from filling an answer.
-func cut(s string) string {
-	const most = 300
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	s.fail(w, r, problem.New(problem.BadRequest, err.Error()))
 }
 
 // jsonBody reads a body that is decoded, within its bounds of size and time.
