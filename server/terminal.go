@@ -146,8 +146,14 @@ func resize(b []byte) (rows, cols uint16, ok bool) {
 	return uint16(min(r, maxSide)), uint16(min(c, maxSide)), true
 }
 
-// shell starts the best that the image has.
-const shell = `for shell in zsh bash sh; do command -v $shell >/dev/null 2>&1 && exec $shell -l; done; exec /bin/sh -l`
+// shell starts the best that the image has. To who has no file of settings zsh
+// would put questions first, and take what is typed for answers.
+const shell = `for shell in zsh bash sh; do
+	command -v $shell >/dev/null 2>&1 || continue
+	[ $shell = zsh ] && true 2>/dev/null >>~/.zshrc
+	exec $shell -l
+done
+exec /bin/sh -l`
 
 const closedTerminal = "terminal closed"
 
