@@ -34,15 +34,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	remove := runtimetest.Isolate()
-	before := runtimetest.Snapshot()
-	code := m.Run()
-	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
-		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
-		code = 1
-	}
-	remove()
-	os.Exit(code)
+	runtimetest.Main(m)
 }
 
 func daemonCommand(t testing.TB, root string, env []string, arg ...string) *osexec.Cmd {
