@@ -3,12 +3,15 @@
 package exec_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/matryer/is"
@@ -46,6 +49,7 @@ func TestOnEngine(t *testing.T) {
 	t.Run("another organisation's session", func(t *testing.T) { otherOrganisation(t, rt) })
 	t.Run("parked session", func(t *testing.T) { parkedSession(t, rt) })
 	t.Run("attachments", func(t *testing.T) { attachments(t, rt) })
+	t.Run("failed-uploads", func(t *testing.T) { failedUploads(t, rt) })
 }
 
 func binaryOutput(t *testing.T, l lab) {
@@ -263,6 +267,48 @@ func attachments(t *testing.T, rt *sandbox.Runtime) {
 	is.Equal(l.list(t, res.Session), []string{"in/0.txt", "in/1.txt", "in/2.txt", "in/3.txt", "in/4.txt", "more.txt", "other.txt"})
 	is.Equal(l.read(t, res.Session, second.ID), "more") // what is done to it is dropped
 }
+
+// A session that was leased for an upload which fails is not there any more.
+func failedUploads(t *testing.T, rt *sandbox.Runtime) {
+	is := is.New(t)
+	owner := sandbox.Owner{Org: "failed-uploads"}
+	list := func() (ids []string) {
+		for info, err := range rt.For(owner).List(t.Context()) {
+			is.NoErr(err)
+			ids = append(ids, info.ID)
+		}
+		return ids
+	}
+	broken := errors.New("the line is broken")
+	for _, cfg := range []exec.Config{{}, {Spec: sandbox.Spec{Project: "running"}}} {
+		l := newLab(t, rt.For(owner), cfg)
+		for _, session := range []string{"", strings.Repeat("x", 21)} {
+			_, err := l.Upload(bounded(t), exec.Upload{Session: session, Name: "a.txt", Content: io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken))})
+			is.True(errors.Is(err, broken))
+			_, err = l.Upload(bounded(t), exec.Upload{Session: session, Name: strings.Repeat("a", 300), Content: strings.NewReader("x")})
+			is.True(err != nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, err = l.Upload(ctx, exec.Upload{Session: session, Name: "a.txt", Content: readerFunc(func([]byte) (int, error) {
+				cancel()
+				<-ctx.Done()
+				return 0, context.Cause(ctx)
+			})})
+			is.True(errors.Is(err, context.Canceled))
+			is.Equal(len(list()), 0)
+		}
+	}
+	l := newLab(t, rt.For(owner), exec.Config{})
+	f := l.upload(t, "", "a.txt", "kept")
+	_, err := l.Upload(bounded(t), exec.Upload{Session: f.Session, Name: "b.txt", Content: iotest.ErrReader(broken)})
+	is.True(errors.Is(err, broken))
+	is.Equal(list(), []string{f.Session})
+	is.Equal(l.read(t, f.Session, f.ID), "kept")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))

@@ -22,7 +22,7 @@ type Upload struct {
 }
 
 // Upload puts a file into a session and describes it. Its Session is where it
-// went.
+// went. Of one that fails no fresh session stays.
 func (it *Interpreter) Upload(ctx context.Context, u Upload) (File, error) {
 	if u.Content == nil {
 		return File{}, invalid("an upload without Content")
@@ -44,7 +44,11 @@ func (it *Interpreter) put(ctx context.Context, u *Upload, id, name string, cont
 	if err != nil {
 		return File{}, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() {
+		if err = errors.Join(err, s.close()); err != nil && s.fresh {
+			s.discard(ctx)
+		}
+	}()
 	if err := s.WriteFile(ctx, name, content, 0o644); err != nil {
 		return File{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -16,6 +17,7 @@ type session struct {
 	*sandbox.Sandbox
 	work  string // its working directory
 	stage sandbox.Stage
+	fresh bool // it was leased for this call
 }
 
 // files are those of the session, for reading.
@@ -42,14 +44,28 @@ func (s *session) close() error {
 	return s.stage.Close()
 }
 
+// discard ends a session that nobody knows of, as what it was leased for has
+// failed.
+func (s *session) discard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	s.End(ctx) //nolint:errcheck // its lease ends it then
+}
+
+// discardTimeout bounds it.
+const discardTimeout = 10 * time.Second
+
 // receive returns the session id, or a fresh one, for a file to be put there.
 // One that has not run yet need not for that.
 func (it *Interpreter) receive(ctx context.Context, id string) (*session, error) {
 	sb, err := it.parked(ctx, id)
 	if err == nil && sb != nil {
-		var stage sandbox.Stage
-		if stage, err = sb.Stage(ctx); err == nil {
-			return it.staged(ctx, sb, stage)
+		s := &session{Sandbox: sb, fresh: id == ""}
+		if err = s.enter(ctx); err == nil {
+			return s, nil
+		}
+		if s.fresh {
+			s.discard(ctx)
 		}
 	}
 	if id != "" && isGone(err) {
@@ -65,8 +81,9 @@ func (it *Interpreter) receive(ctx context.Context, id string) (*session, error)
 // has not run yet need not for that.
 func (it *Interpreter) readable(ctx context.Context, id string) (*session, error) {
 	if sb, err := it.parked(ctx, id); err == nil && sb != nil {
-		if stage, err := sb.Stage(ctx); err == nil {
-			return it.staged(ctx, sb, stage)
+		s := &session{Sandbox: sb}
+		if s.enter(ctx) == nil {
+			return s, nil
 		}
 	}
 	return it.existing(ctx, id)
@@ -94,12 +111,14 @@ func (it *Interpreter) parked(ctx context.Context, id string) (*sandbox.Sandbox,
 	return sb, nil
 }
 
-func (it *Interpreter) staged(ctx context.Context, sb *sandbox.Sandbox, stage sandbox.Stage) (*session, error) {
-	info, err := sb.Info(ctx)
-	if err != nil {
-		return nil, errors.Join(err, stage.Close())
+// enter has the files of a session that is parked be a Stage.
+func (s *session) enter(ctx context.Context) error {
+	info, err := s.Info(ctx)
+	if err == nil {
+		s.work = info.Workdir
+		s.stage, err = s.Stage(ctx)
 	}
-	return &session{sb, info.Workdir, stage}, nil
+	return err
 }
 
 // open returns the session id, running, or a fresh one if there is none of
@@ -124,7 +143,7 @@ func (it *Interpreter) open(ctx context.Context, id, image string) (*session, er
 	if err != nil {
 		return nil, err
 	}
-	return &session{sb, info.Workdir, nil}, nil
+	return &session{Sandbox: sb, work: info.Workdir, fresh: sb.ID() != id}, nil
 }
 
 // attach returns the session id if it runs.
@@ -139,7 +158,7 @@ func (it *Interpreter) attach(ctx context.Context, id string) (*session, error) 
 	}
 	switch info.Status {
 	case sandbox.StatusRunning:
-		return &session{sb, info.Workdir, nil}, nil
+		return &session{Sandbox: sb, work: info.Workdir}, nil
 	case sandbox.StatusError:
 		return nil, &sandbox.Error{Op: "attach", ID: id, Err: sandbox.ErrLost}
 	default:

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/headtail"
 )
 
 // A User is the user and group that a command runs as, by number. Root is not
@@ -166,14 +168,14 @@ func (c *Cmd) Output(ctx context.Context) ([]byte, error) {
 	}
 	var stdout bytes.Buffer
 	c.Stdout = &stdout
-	var stderr *headTail
+	var stderr *headtail.Buffer
 	if c.Stderr == nil && c.Terminal == nil {
-		stderr = &headTail{limit: stderrKept}
+		stderr = &headtail.Buffer{Limit: stderrKept}
 		c.Stderr = stderr
 	}
 	err := c.Run(ctx)
 	if e, ok := errors.AsType[*ExitError](err); ok && stderr != nil {
-		e.Stderr = stderr.bytes()
+		e.Stderr = stderr.Bytes()
 	}
 	return stdout.Bytes(), err
 }

@@ -8,6 +8,8 @@ import (
 	_ "embed"
 	"errors"
 	"time"
+
+	"github.com/hanzoai/sandbox/internal/headtail"
 )
 
 // screenScript starts the screen inside, unless it has been started already.
@@ -35,12 +37,12 @@ const (
 func (s *instance) startScreen(l *life) {
 	ctx, cancel := context.WithTimeout(l.ctx, screenTimeout)
 	defer cancel()
-	said := &headTail{limit: screenSaid}
+	said := &headtail.Buffer{Limit: screenSaid}
 	exit, err := l.client.Exec(ctx, s.command(&Process{
 		Args: []string{"/bin/sh", "-c", screenScript}, Dir: homeDir, User: User{UID: defaultUID, GID: defaultUID}, Stderr: said,
 	}))
 	if err == nil && exit.Code != 0 {
-		err = errors.New(string(bytes.TrimSpace(said.bytes())))
+		err = errors.New(string(bytes.TrimSpace(said.Bytes())))
 	}
 	if err != nil && l.ctx.Err() == nil {
 		s.runtime.log.Warn("the screen was not started", "id", s.id, "error", err)

@@ -208,7 +208,7 @@ func TestIdleSandboxesEnd(t *testing.T) {
 	f, err := reading.FS(t.Context()).Open("f")
 	is.NoErr(err)
 	defer f.Close()
-	server := pythonEcho(t, dialled, 8080)
+	server := runtimetest.Echo(t, dialled, 8080)
 	listening, says := io.Pipe()
 	server.Stdout = says
 	go server.Run(t.Context())

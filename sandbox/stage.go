@@ -289,6 +289,9 @@ func makeFolder(in *os.Root, name string) (*os.Root, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+	if there, err := in.Lstat(name); err == nil && !there.IsDir() {
+		return nil, syscall.ENOTDIR // as inside; OpenRoot has words of its own for it
+	}
 	return in.OpenRoot(name)
 }
 

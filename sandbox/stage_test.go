@@ -47,7 +47,7 @@ func TestStage(t *testing.T) {
 	}
 	err = st.WriteFile(t.Context(), "a/b", strings.NewReader("x"), 0o644)
 	is.True(err != nil && !strings.Contains(err.Error(), "volumes")) // a folder is in the way
-	is.True(st.WriteFile(t.Context(), "a/b/c.txt/d", strings.NewReader("x"), 0o644) != nil)
+	is.True(errors.Is(st.WriteFile(t.Context(), "a/b/c.txt/d", strings.NewReader("x"), 0o644), syscall.ENOTDIR))
 	broken := errors.New("broken")
 	is.True(errors.Is(st.WriteFile(t.Context(), "a/b/c.txt", &failing{broken}, 0o644), broken))
 	b, err := fs.ReadFile(st, "a/b/c.txt")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
@@ -79,6 +80,7 @@ func newAdmission(cfg *Config) *admission {
 var (
 	errNoCredential  = problem.New(problem.Unauthorized, "a credential is needed: send Authorization: Bearer with a key")
 	errBadCredential = problem.New(problem.Unauthorized, "the credential is not valid")
+	errRevoked       = problem.New(problem.Unauthorized, "the key has been revoked")
 	errNoOrg         = problem.New(problem.NoOrganisation, "the credential is valid and of no organisation")
 )
 
@@ -164,7 +166,33 @@ func (a *admission) stillHolds(ctx context.Context, p principal) error {
 	}
 	_, err := a.keys.Key(ctx, p.Key)
 	if errors.Is(err, ErrNoKey) {
-		return errBadCredential
+		return errRevoked
 	}
 	return err
+}
+
+// recheck is how often it is looked whether what lasts still may.
+const recheck = 2 * time.Second
+
+// lasting returns the context of what goes on for p: it ends once p's key has
+// been revoked, with errRevoked as its cause. A store that cannot be asked is
+// no reason. The caller ends it.
+func (a *admission) lasting(ctx context.Context, p principal) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(recheck, func() { // most is over before
+		tick := time.NewTicker(recheck)
+		defer tick.Stop()
+		for !errors.Is(a.stillHolds(ctx, p), errRevoked) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		cancel(errRevoked)
+	})
+	return ctx, func() {
+		watch.Stop()
+		cancel(nil)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/matryer/is"
@@ -89,9 +90,7 @@ type credential struct {
 func credentials(keys keyring, serviceKey string) []credential {
 	good, noOrg := keys.add("acme", "ada", false), keys.add("", "ada", false)
 	revoked := keys.add("acme", "ada", false)
-	k := keys[server.HashKey(revoked)]
-	k.Revoked = k.Created
-	keys[server.HashKey(revoked)] = k
+	keys.revoke(revoked, time.Now())
 	h := func(kv ...string) http.Header {
 		header := http.Header{}
 		for i := 0; i < len(kv); i += 2 {

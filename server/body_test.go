@@ -82,6 +82,37 @@ func (d *desk) sendAs(ctx context.Context, path, body, kind string) *http.Respon
 	return resp
 }
 
+// TestLongNames has no answer repeat a name of 30 kB.
+func TestLongNames(t *testing.T) {
+	d := engineDesk(t)
+	long := strings.Repeat("x", 30<<10)
+	at := "/v1/sandbox/" + d.id
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", at + "/fs?path=" + long, ""},
+		{"GET", at + "/fs?stat=tree&path=" + long, ""},
+		{"POST", at + "/fs?path=" + long, "x"},
+		{"DELETE", at + "/fs?path=" + long, ""},
+		{"POST", "/v1/sandbox/read", object("id", d.id, "path", long)},
+		{"POST", "/v1/sandbox/write", object("id", d.id, "path", long, "data", "")},
+		{"POST", at + "/exec", object("argv", []string{long})},
+		{"POST", at + "/exec", object("argv", []string{"true"}, "dir", long)},
+		{"POST", at + "/exec", object("argv", []string{"true"}, "env", []string{long})},
+		{"POST", "/v1/sandbox", object("class", long)},
+		{"POST", "/v1/sandbox", object("image", long)},
+		{"GET", "/v1/sandbox/" + long, ""},
+		{"GET", at + "/dial/" + long, ""},
+	} {
+		resp := d.send(t.Context(), c.method, c.path, c.body)
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(body) > 1<<10 || !bytes.Contains(body, []byte(`"`)) {
+			t.Errorf("%s %.60s is answered with %d bytes: %.300s", c.method, c.path, len(body), body)
+		}
+	}
+}
+
 // TestChunkedOverTheLimit has no length to go by.
 func TestChunkedOverTheLimit(t *testing.T) {
 	d := newDesk(t, server.Config{Limits: server.Limits{JSONBody: 4 << 10, FileBody: 64 << 10}})

@@ -161,7 +161,7 @@ func (s typed) carry(ctx context.Context, c *command, stdout, stderr io.Writer) 
 	finish := c.connect(cmd, stdout, stderr)
 	status, err := ending(cmd.Run(ctx))
 	if start, ok := errors.AsType[*sandbox.StartError](err); ok {
-		fmt.Fprintf(cmd.Stderr, "%s\n", strings.TrimPrefix(start.Error(), "start "))
+		fmt.Fprintf(cmd.Stderr, "%s\n", problem.Brief(strings.TrimPrefix(start.Error(), "start ")))
 		status, err = notStarted(start), nil
 	}
 	finish(status, err)

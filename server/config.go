@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"regexp"
 	"time"
 
@@ -87,11 +88,18 @@ type Limits struct {
 	// command's socket, and how long a peer may take nothing of what a command
 	// had to say that is over; 0 is 30 seconds.
 	BodyTime time.Duration
+	// StallTime is how long nothing may come of a body that is a file, and how
+	// long a caller may take nothing of an answer, by default 5 minutes. A
+	// stream of a command's output waits for its reader instead, as long as the
+	// command may run.
+	StallTime time.Duration
 	// RunTime bounds a command, by default 15 minutes; callers can shorten it.
 	RunTime time.Duration
 	// Runs is how many commands run at a time in all, by default 256, and
 	// OrgRuns those of one organisation, by default 64. More wait for up to
-	// QueueTime, by default 5 seconds, and are then refused.
+	// QueueTime, by default 5 seconds, and are then refused. As many shells of
+	// terminals may run beside them, and are counted apart: those with a name
+	// go on when nobody looks.
 	Runs, OrgRuns int
 	QueueTime     time.Duration
 	// Rate is how many requests a second a key may make over time, by default
@@ -104,6 +112,7 @@ func (l *Limits) fill() {
 	l.JSONBody = cmp.Or(l.JSONBody, 4<<20)
 	l.FileBody = cmp.Or(l.FileBody, 1<<30)
 	l.BodyTime = cmp.Or(l.BodyTime, 30*time.Second)
+	l.StallTime = cmp.Or(l.StallTime, 5*time.Minute)
 	l.RunTime = cmp.Or(l.RunTime, 15*time.Minute)
 	l.Runs = cmp.Or(l.Runs, 256)
 	l.OrgRuns = cmp.Or(l.OrgRuns, 64)
@@ -120,13 +129,13 @@ func (c *Config) check() error {
 		return errors.New("server: Config.Sandboxes is required")
 	}
 	l := &c.Limits
-	for _, n := range []int64{l.JSONBody, l.FileBody, int64(l.BodyTime), int64(l.RunTime), int64(l.Runs), int64(l.OrgRuns), int64(l.QueueTime), int64(l.Burst)} {
+	for _, n := range []int64{l.JSONBody, l.FileBody, int64(l.BodyTime), int64(l.StallTime), int64(l.RunTime), int64(l.Runs), int64(l.OrgRuns), int64(l.QueueTime), int64(l.Burst)} {
 		if n < 0 {
 			return errors.New("server: a negative limit")
 		}
 	}
-	if l.Rate < 0 {
-		return errors.New("server: a negative limit")
+	if !(l.Rate >= 0) || math.IsInf(l.Rate, 0) { // NaN is not
+		return errors.New("server: Limits.Rate is to be a number of 0 or more")
 	}
 	if err := c.OIDC.check(); err != nil {
 		return err

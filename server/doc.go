@@ -28,5 +28,7 @@
 //
 // Files and sockets are streamed: what a program or a file has is never held
 // in memory as a whole. An answer that breaks in the middle breaks the
-// connection, so that half of a file is not taken for one.
+// connection, so that half of a file is not taken for one. Who takes nothing of
+// an answer for Limits.StallTime is given up on, and what lasts ends with the
+// key that it was asked for with.
 package server

@@ -32,9 +32,12 @@ func (s typed) PostExec(ctx context.Context, r api.PostExecRequestObject) (api.P
 		return nil, problem.New("invalid", "lang and code are needed")
 	}
 	p := principalOf(ctx)
-	if err := s.gate.mayRun(ctx, p.Org); err != nil {
+	key := newRun()
+	done, err := s.gate.mayRun(ctx, p.Org, key)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	giveBack, err := s.slots.take(ctx, p.Org)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,7 @@ func (s typed) PostExec(ctx context.Context, r api.PostExecRequestObject) (api.P
 	if err != nil {
 		return nil, s.leaseError(err)
 	}
-	if err := s.chargeRun(ctx, p, result.Session); err != nil {
+	if err := s.chargeRun(ctx, p, key, result.Session); err != nil {
 		return nil, err
 	}
 	return api.PostExec200JSONResponse(execOut(result)), nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/hanzoai/sandbox/internal/api"
 	"github.com/hanzoai/sandbox/internal/problem"
+	"github.com/hanzoai/sandbox/sandbox"
 )
 
 // closeAfter has the client open a new connection next: some keep a listener
@@ -37,7 +39,7 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
+func (s *server) takeForm(r *http.Request) (_ *api.ExecUploadOut, err error) {
 	interpreter, err := s.interpreter()
 	if err != nil {
 		return nil, err
@@ -49,6 +51,12 @@ func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
 	owner := principalOf(r.Context()).lessee()
 	out := &api.ExecUploadOut{Message: "success", Files: []api.ExecUploaded{}}
 	readOnly := false
+	made := "" // the session that was opened for this form
+	defer func() {
+		if err != nil && made != "" {
+			s.discard(r.Context(), owner, made)
+		}
+	}()
 	for {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
@@ -78,7 +86,9 @@ func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
 		if err != nil {
 			return nil, s.leaseError(badForm(err))
 		}
-		out.SessionID = file.Session
+		if file.Session != out.SessionID {
+			made, out.SessionID = file.Session, file.Session
+		}
 		out.Files = append(out.Files, api.ExecUploaded{FileID: file.ID, Filename: file.Name})
 	}
 	if len(out.Files) == 0 {
@@ -87,6 +97,18 @@ func (s *server) takeForm(r *http.Request) (*api.ExecUploadOut, error) {
 	out.StorageSessionID = out.SessionID
 	return out, nil
 }
+
+// discard ends a session that its owner has not been told of.
+func (s *server) discard(ctx context.Context, owner sandbox.Owner, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := s.cfg.Sandboxes(owner).End(ctx, id); err != nil && !gone(err) {
+		s.log.Warn("the session of a form that failed stays until its lease ends", "id", id, "error", err)
+	}
+}
+
+// discardTimeout bounds it.
+const discardTimeout = 10 * time.Second
 
 // badForm tells a form that is broken from a server that is.
 func badForm(err error) error {

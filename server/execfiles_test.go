@@ -12,6 +12,9 @@ import (
 
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/runtimetest"
+	"github.com/hanzoai/sandbox/sandbox"
 	"github.com/hanzoai/sandbox/server"
 )
 
@@ -149,6 +152,45 @@ func TestUploadRefused(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, resp.StatusCode, f.want)
 		}
 	}
+}
+
+// TestFailedFormLeavesNothing has forms break in and after their first file: of
+// the session that was opened for one nothing stays, and one that was named is
+// as it was.
+func TestFailedFormLeavesNothing(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	it, err := exec.New(rt, exec.Config{})
+	is.NoErr(err)
+	c := &chat{t, start(t, server.Config{
+		Sandboxes: server.Runtime(rt), Interpreter: server.Interpret(it, server.Runtime(rt)), ServiceKey: theServiceKey,
+		Limits: server.Limits{FileBody: 256 << 10},
+	}).URL}
+	sessions := func() (ids []string) {
+		for info, err := range rt.List(t.Context()) {
+			is.NoErr(err)
+			ids = append(ids, info.ID)
+		}
+		return ids
+	}
+	large := filePart("large", strings.Repeat("x", 512<<10))
+	cut := formOf(filePart("a", "1"), filePart("b", "half of")) // whose rest does not come
+	forms := []string{
+		formOf(large), formOf(filePart("a", "1"), large), cut[:len(cut)-8], formOf(filePart("a", "1"), filePart("../b", "2")),
+		formOf(filePart("a", "1"), filePart(strings.Repeat("b", 300), "2")), formOf(filePart("a", "1"), filePart("a/b", "2")),
+	}
+	for _, f := range forms {
+		resp, _ := c.upload("/v1/exec/upload", f)
+		is.True(resp.StatusCode >= 400 && resp.StatusCode < 500)
+		is.Equal(len(sessions()), 0)
+	}
+	_, up := c.upload("/v1/exec/upload", formOf(filePart("kept", "x")))
+	for _, f := range forms {
+		resp, _ := c.upload("/v1/exec/upload", "--b\r\n"+fieldPart("session_id", up.SessionID)+"\r\n"+f)
+		is.True(resp.StatusCode >= 400 && resp.StatusCode < 500)
+		is.Equal(sessions(), []string{up.SessionID})
+	}
+	is.Equal(c.send("GET", "/v1/exec/download/"+up.SessionID+"/kept", "", nil).StatusCode, 200)
 }
 
 // TestDownloadName has a strict reader understand it.

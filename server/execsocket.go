@@ -32,7 +32,9 @@ func (s *server) execSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	ctx, leave := s.runs.enter(context.WithoutCancel(r.Context()), id) // the socket's end is noticed by reading from it
+	ctx, end := s.lastingSocket(r, principalOf(r.Context()))
+	defer end()
+	ctx, leave := s.runs.enter(ctx, id)
 	defer leave()
 	x := newExecution(conn)
 	last := x.run(ctx, sandbox.Handle(s.sandboxes(r.Context()), id), s)
@@ -88,6 +90,7 @@ func (x *execution) run(ctx context.Context, sb *sandbox.Sandbox, s *server) []b
 	if err != nil {
 		return x.refusal(err, s)
 	}
+	cmd.Timeout = s.cfg.Limits.RunTime
 	ctx, cancel := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { x.listen(cancel) })

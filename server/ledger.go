@@ -13,10 +13,14 @@ import (
 // A Ledger keeps what is owed. It is safe for concurrent use. Amounts are
 // millionths of a cent, so that a second of a cheap hour is not lost.
 type Ledger interface {
-	// Balance is what an organisation has been credited less what it was
-	// charged.
-	Balance(ctx context.Context, org string) (int64, error)
-	// Charge records an entry, once: another with its Key changes nothing.
+	// Reserve keeps an amount for a charge that is to come, if the balance
+	// covers it beside all that is reserved already; else it is ErrBalance. Of
+	// several at once as many succeed as are covered.
+	Reserve(ctx context.Context, r Reservation) error
+	// Release ends a reservation. That there is none is no error.
+	Release(ctx context.Context, key string) error
+	// Charge records an entry, once: another with its Key changes nothing. It
+	// ends the reservation of that Key.
 	Charge(ctx context.Context, e Entry) error
 	// Open begins a span, once: another of its sandbox and generation
 	// changes nothing.
@@ -31,6 +35,18 @@ type Ledger interface {
 
 // Cent is a cent, in the Ledger's unit.
 const Cent = 1_000_000
+
+// ErrBalance says that a balance does not cover what is to be reserved.
+var ErrBalance = errors.New("the balance does not cover it")
+
+// A Reservation is an amount that is not to be spent twice. It lapses with its
+// time: a server that has died holds nothing for ever.
+type Reservation struct {
+	Key    string // of the Entry that is to come, if it is known
+	Org    string
+	Amount int64
+	Until  time.Time
+}
 
 // An Entry is a charge.
 type Entry struct {
@@ -88,15 +104,18 @@ func ofClass(table map[string]int64, class string) int64 {
 	return table[""]
 }
 
+// newRun is the key of a run's entry.
+func newRun() string { return "run:" + strings.ToLower(randomText()) }
+
 // chargeRun records a run that has been had, also if its caller has gone.
-func (s *server) chargeRun(ctx context.Context, p principal, session string) error {
+func (s *server) chargeRun(ctx context.Context, p principal, run, session string) error {
 	if s.cfg.Ledger == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chargeTimeout)
 	defer cancel()
 	return s.cfg.Ledger.Charge(ctx, Entry{
-		Key: "run:" + strings.ToLower(randomText()), Org: p.Org, Actor: p.User, Kind: "run",
+		Key: run, Org: p.Org, Actor: p.User, Kind: "run",
 		Sandbox: session, Class: sandbox.ClassExec, Amount: s.cfg.Fees.Run * Cent, Time: time.Now(),
 	})
 }

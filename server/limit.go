@@ -48,7 +48,7 @@ func (r *rates) bucket(name string) *rate.Limiter {
 	return b
 }
 
-// slots are how many commands may run at a time.
+// slots are how many commands, or shells of terminals, may run at a time.
 type slots struct {
 	wait   time.Duration
 	perOrg int
@@ -85,7 +85,7 @@ func (s *slots) take(ctx context.Context, org string) (func(), error) {
 		case slot <- struct{}{}:
 			continue
 		case <-late.C:
-			err = problem.New(problem.TooManyRuns, "too many commands run at the moment")
+			err = problem.New(problem.TooManyRuns, "too many of these run at the moment")
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}

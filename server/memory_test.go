@@ -176,7 +176,12 @@ func (v *view) Purge(ctx context.Context, id string) error {
 // keyring is the keys of a test.
 type keyring map[[sha256.Size]byte]server.Key
 
+// keyrings is held by who reads or changes one.
+var keyrings sync.Mutex
+
 func (k keyring) Key(_ context.Context, hash [sha256.Size]byte) (server.Key, error) {
+	keyrings.Lock()
+	defer keyrings.Unlock()
 	key, ok := k[hash]
 	if !ok || !key.Revoked.IsZero() {
 		return server.Key{}, server.ErrNoKey
@@ -187,8 +192,19 @@ func (k keyring) Key(_ context.Context, hash [sha256.Size]byte) (server.Key, err
 // add makes a key.
 func (k keyring) add(org, user string, admin bool) string {
 	secret := server.NewKey()
+	keyrings.Lock()
+	defer keyrings.Unlock()
 	k[server.HashKey(secret)] = server.Key{ID: secret[3:11], Org: org, User: user, Admin: admin, Created: time.Now()}
 	return secret
+}
+
+// revoke has a key be good for nothing, or, of time zero, for something again.
+func (k keyring) revoke(secret string, at time.Time) {
+	keyrings.Lock()
+	defer keyrings.Unlock()
+	key := k[server.HashKey(secret)]
+	key.Revoked = at
+	k[server.HashKey(secret)] = key
 }
 
 // start serves over HTTP until the test ends.

@@ -3,20 +3,26 @@ package server_test
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/exec"
+	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
 	"github.com/hanzoai/sandbox/server"
 	"github.com/hanzoai/sandbox/server/store"
 )
 
-func ledger(t *testing.T) *store.Store {
+func ledger(t *testing.T) *store.Store { return storeIn(t, t.TempDir()) }
+
+func storeIn(t *testing.T, root string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +69,48 @@ func TestPrepaid(t *testing.T) {
 	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 200)
 	is.Equal(c.send("POST", "/v1/exec", "application/json", strings.NewReader(hello)).StatusCode, 402) // 2 do not cover 3
 	is.Equal(cents(t, l, "default"), int64(2))
+}
+
+// TestPrepaidAtOnce asks for more at once than is paid for, on the real engine:
+// as much is had as the balance covers, and what fails gives back its fee.
+func TestPrepaidAtOnce(t *testing.T) {
+	is := is.New(t)
+	l := ledger(t)
+	fees := server.Fees{Run: 1, Lease: map[string]int64{"dev": 10}, Prepaid: true}
+	meter := server.NewMeter(l, fees, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	rt := runtimetest.New(t, sandbox.Config{Events: meter.Event})
+	meter.Opened()
+	sandboxes := server.Runtime(rt)
+	it, err := exec.New(rt, exec.Config{})
+	is.NoErr(err)
+	d := newDesk(t, server.Config{
+		Sandboxes: sandboxes, Ledger: l, Fees: fees, Interpreter: server.Interpret(it, server.Gated(l, fees, sandboxes)),
+	})
+	atOnce := func(path, body string, good int) (n int) {
+		answers := make(chan int)
+		for i := range 16 {
+			body := strings.ReplaceAll(body, "COUNT", strconv.Itoa(i))
+			go func() { answers <- d.send(t.Context(), http.MethodPost, path, body).StatusCode }()
+		}
+		for range 16 {
+			switch status := <-answers; status {
+			case good:
+				n++
+			case http.StatusPaymentRequired:
+			default:
+				t.Errorf("%s: %d", path, status)
+			}
+		}
+		return n
+	}
+	is.NoErr(l.Credit(t.Context(), "one", "acme", 1))
+	is.Equal(d.send(t.Context(), http.MethodPost, "/v1/exec", `{"lang":"cobol","code":"x"}`).StatusCode, 400)
+	is.Equal(cents(t, l, "acme"), int64(1))
+	is.Equal(atOnce("/v1/exec", `{"lang":"bash","code":"sleep 1"}`, 200), 1)
+	is.Equal(cents(t, l, "acme"), int64(0))
+	is.NoErr(l.Credit(t.Context(), "two", "acme", 21))
+	is.Equal(atOnce("/v1/sandbox", `{"class":"dev","project":"pCOUNT"}`, 201), 2)
+	is.Equal(cents(t, l, "acme"), int64(1))
 }
 
 // TestLeasesArePrepaid asks for what the balance does not cover by every door

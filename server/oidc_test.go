@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -147,6 +148,7 @@ func TestConfigRefused(t *testing.T) {
 		"no sandboxes":              {},
 		"an issuer for everybody":   {Sandboxes: m.For, OIDC: server.OIDC{Issuer: "https://x.example"}},
 		"a negative limit":          {Sandboxes: m.For, Limits: server.Limits{Runs: -1}},
+		"a rate that is none":       {Sandboxes: m.For, Limits: server.Limits{Rate: math.NaN()}},
 		"a negative fee":            {Sandboxes: m.For, Fees: server.Fees{Run: -1}},
 		"a negative fee of a class": {Sandboxes: m.For, Fees: server.Fees{Hour: map[string]int64{"dev": -1}}},
 	} {

@@ -109,7 +109,7 @@ func listen(t *testing.T, sb *sandbox.Sandbox) {
 // A purse is a Ledger with nothing in it.
 type purse struct{ server.Ledger }
 
-func (purse) Balance(context.Context, string) (int64, error) { return 0, nil }
+func (purse) Reserve(context.Context, server.Reservation) error { return server.ErrBalance }
 
 // An act is a request, and the status that is wanted of it.
 type act struct {

@@ -90,7 +90,9 @@ func (s *server) servePreview(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	// What goes on when its time is over, such as a socket, is cut.
-	ctx, cancel := context.WithDeadline(r.Context(), time.Unix(pass.Until, 0))
+	ctx, end := s.admission.lasting(r.Context(), pass.principal())
+	defer end()
+	ctx, cancel := context.WithDeadline(ctx, time.Unix(pass.Until, 0))
 	defer cancel()
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, passKey{}, pass)))
 	return true

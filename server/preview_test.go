@@ -56,17 +56,18 @@ func serveInside(t testing.TB, sb *sandbox.Sandbox, port int) {
 // A showing is a preview of the application, as a browser sees it.
 type showing struct {
 	*desk
-	sb     *sandbox.Sandbox
-	base   string // scheme and host
-	origin string
-	client *http.Client
+	sandboxes func(sandbox.Owner) server.Sandboxes
+	sb        *sandbox.Sandbox
+	base      string // scheme and host
+	origin    string
+	client    *http.Client
 }
 
 func newShowing(t *testing.T, cfg server.Config, body string) *showing {
 	t.Helper()
 	rt := runtimetest.New(t, sandbox.Config{})
 	cfg.Sandboxes = server.Runtime(rt)
-	p := &showing{desk: newDesk(t, cfg)}
+	p := &showing{desk: newDesk(t, cfg), sandboxes: cfg.Sandboxes}
 	if body != "" {
 		var out struct{ ID string }
 		p.post("/v1/sandbox", body, &out)
@@ -374,10 +375,9 @@ func TestPreviewEnds(t *testing.T) {
 	is.Equal(p.get(p.base+"/x", nil).Header.Get("Content-Type"), "application/problem+json")
 	serveInside(t, p.sb, 8000)
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 200)
-	key := p.keys[server.HashKey(p.key)]
-	p.keys[server.HashKey(p.key)] = server.Key{ID: key.ID, Revoked: time.Now()}
+	p.keys.revoke(p.key, time.Now())
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 401) // what a key opened goes with it
-	p.keys[server.HashKey(p.key)] = key
+	p.keys.revoke(p.key, time.Time{})
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 200)
 	is.Equal(p.send(t.Context(), http.MethodDelete, "/v1/sandbox/"+p.id, "").StatusCode, 204)
 	is.Equal(p.get(p.base+"/x", nil).StatusCode, 401)

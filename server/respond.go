@@ -77,20 +77,11 @@ func (s *server) badBody(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, io.EOF) {
 		detail = "invalid body: it is missing, and a JSON object is wanted"
 	}
-	s.fail(w, r, problem.New(problem.BadRequest, cut(detail)))
+	s.fail(w, r, problem.New(problem.BadRequest, detail))
 }
 
 func (s *server) badParameter(w http.ResponseWriter, r *http.Request, err error) {
-	s.fail(w, r, problem.New(problem.BadRequest, cut(err.Error())))
-}
-
-// cut keeps what a caller sent from filling an answer.
-func cut(s string) string {
-	const most = 300
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	s.fail(w, r, problem.New(problem.BadRequest, err.Error()))
 }
 
 // jsonBody reads a body that is decoded, within its bounds of size and time.
@@ -108,7 +99,7 @@ func (s *server) jsonBody(w http.ResponseWriter, r *http.Request) error {
 	}
 	control := http.NewResponseController(w)
 	timed := control.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTime)) == nil
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	b, err := io.ReadAll(http.MaxBytesReader(untimed(w), r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return err
 	}
@@ -136,30 +127,56 @@ func (s *server) fileBody(w http.ResponseWriter, r *http.Request) error {
 	}
 	control := http.NewResponseController(w)
 	if control.SetReadDeadline(time.Time{}) == nil {
-		r.Body = &timedBody{r.Body, func(t time.Time) {
-			control.SetReadDeadline(t) //nolint:errcheck // it could be set
-		}}
+		r.Body = &timedBody{r.Body, control, s.cfg.Limits.StallTime}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.Limits.FileBody)
+	r.Body = http.MaxBytesReader(untimed(w), r.Body, s.cfg.Limits.FileBody)
 	return nil
 }
-
-// stall is how long nothing may come of a file.
-const stall = 5 * time.Minute
 
 // A timedBody gives each Read its time.
 type timedBody struct {
 	io.ReadCloser
-	until func(time.Time)
+	control *http.ResponseController
+	stall   time.Duration
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
-	b.until(time.Now().Add(stall))
+	b.control.SetReadDeadline(time.Now().Add(b.stall)) //nolint:errcheck // it could be set
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.until(time.Time{}) // the answer takes what it takes
+		b.control.SetReadDeadline(time.Time{}) //nolint:errcheck // as above; the answer takes what it takes
 	}
 	return n, err
+}
+
+// A timedWriter gives each piece of an answer its time to be taken, and the
+// last what is left of it.
+type timedWriter struct {
+	http.ResponseWriter
+	stall time.Duration
+}
+
+func (w *timedWriter) Write(p []byte) (n int, err error) {
+	control := http.NewResponseController(w.ResponseWriter)
+	for len(p) > 0 && err == nil {
+		var m int
+		control.SetWriteDeadline(time.Now().Add(w.stall)) //nolint:errcheck // what has none is not of a connection
+		m, err = w.ResponseWriter.Write(p[:min(len(p), copyChunk)])
+		n, p = n+m, p[m:]
+	}
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// untimed is the answer without that: what waits for its reader, or asks
+// net/http for what it does for its own alone.
+func untimed(w http.ResponseWriter) http.ResponseWriter {
+	if timed, ok := w.(*timedWriter); ok {
+		return timed.ResponseWriter
+	}
+	return w
 }
 
 // sandboxes are those that the caller of a request sees.

@@ -108,7 +108,10 @@ type guarded struct {
 // HandleFunc registers a route.
 func (g guarded) HandleFunc(pattern string, f func(http.ResponseWriter, *http.Request)) {
 	g.handlers[pattern] = f
-	g.mux.Handle(pattern, g.guard(pattern, f))
+	admit := g.guard(pattern, f)
+	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		admit(&timedWriter{w, g.cfg.Limits.StallTime}, r)
+	})
 }
 
 // ServeHTTP is there for the generated code, which wants a whole mux.
@@ -139,7 +142,9 @@ func (s *server) guard(pattern string, next http.HandlerFunc) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		next(w, r.WithContext(withHost(withPrincipal(r.Context(), p), r.Host)))
+		ctx, end := s.admission.lasting(r.Context(), p)
+		defer end()
+		next(w, r.WithContext(withHost(withPrincipal(ctx, p), r.Host)))
 	}
 }
 

@@ -78,9 +78,11 @@ func (s typed) lease(ctx context.Context, runtime, cluster string, spec sandbox.
 		return sandbox.Info{}, problem.New("invalid", "project: nothing is left of it as a slug of a-z, 0-9 and hyphens")
 	}
 	p := principalOf(ctx)
-	if err := s.gate.mayLease(ctx, p.Org, spec.Class); err != nil {
+	done, err := s.gate.mayLease(ctx, p.Org, spec.Class)
+	if err != nil {
 		return sandbox.Info{}, err
 	}
+	defer done()
 	held := s.cfg.Sandboxes(p.lessee())
 	sb, err := held.Lease(ctx, spec)
 	if err != nil {
@@ -103,9 +105,11 @@ func (s typed) held(ctx context.Context, id string) (sandbox.Info, error) {
 // resume has a sandbox run. One that does is left as it is.
 func (s typed) resume(ctx context.Context, all Sandboxes, info *sandbox.Info) (sandbox.Info, error) {
 	if info.Status == sandbox.StatusParked {
-		if err := s.gate.mayLease(ctx, principalOf(ctx).Org, info.Class); err != nil {
+		done, err := s.gate.mayLease(ctx, principalOf(ctx).Org, info.Class)
+		if err != nil {
 			return sandbox.Info{}, err
 		}
+		defer done()
 	}
 	if err := sandbox.Handle(all, info.ID).Resume(ctx); err != nil {
 		return sandbox.Info{}, s.leaseError(err)

@@ -32,7 +32,8 @@ func (s *server) screenSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // the socket's end is noticed by reading from it
+	ctx, end := s.lastingSocket(r, p)
+	defer end()
 	screen, err := s.dialScreen(ctx, p, r.PathValue("id"))
 	if err != nil {
 		page.end(dialReason(err))
@@ -85,8 +86,9 @@ func (s *server) dialScreen(ctx context.Context, p principal, id string) (net.Co
 
 const closedScreen = "screen closed"
 
-// carry copies both ways until one end goes, and returns why.
+// carry copies both ways until one end goes or ctx ends, and returns why.
 func carry(ctx context.Context, page *peer, screen net.Conn) string {
+	socket := context.WithoutCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer screen.Close()
@@ -99,7 +101,7 @@ func carry(ctx context.Context, page *peer, screen net.Conn) string {
 	tasks.Go(func() {
 		defer screen.Close()
 		for {
-			_, message, err := page.ws.Reader(ctx)
+			_, message, err := page.ws.Reader(socket)
 			if err == nil {
 				_, err = io.Copy(onlyWriter{screen}, message)
 			}
@@ -115,8 +117,12 @@ func carry(ctx context.Context, page *peer, screen net.Conn) string {
 			return closedScreen
 		}
 		if err != nil {
-			page.end(closedScreen) // which ends the reading from it
-			return closedScreen
+			why := closedScreen
+			if ctx.Err() != nil {
+				why = context.Cause(ctx).Error()
+			}
+			page.end(why) // which ends the reading from it
+			return why
 		}
 	}
 }

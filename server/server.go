@@ -18,9 +18,10 @@ func New(cfg Config) (_ http.Handler, err error) {
 	s := &server{
 		cfg: cfg, log: cfg.Logger,
 		admission: newAdmission(&cfg),
-		gate:      &gate{cfg.Ledger, cfg.Fees},
+		gate:      &gate{cfg.Ledger, cfg.Fees, cfg.Limits.RunTime + cfg.Limits.QueueTime},
 		rates:     newRates(cfg.Limits),
 		slots:     newSlots(cfg.Limits),
+		shells:    newSlots(cfg.Limits),
 		runs:      newRuns(),
 		uploads:   newUploads(),
 		tickets:   newTickets(),
@@ -45,7 +46,8 @@ type server struct {
 	admission *admission
 	gate      *gate
 	rates     *rates
-	slots     *slots
+	slots     *slots // of commands
+	shells    *slots // of terminals, which nobody may be at: no command waits for them
 	runs      *runs
 	uploads   *uploads
 	tickets   *tickets

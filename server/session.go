@@ -31,7 +31,7 @@ func (ss *sessions) open(ctx context.Context, s *server, p principal, id, name s
 	if found != nil || err != nil {
 		return found, err
 	}
-	giveBack, err := s.slots.take(ctx, p.Org)
+	giveBack, err := s.shells.take(ctx, p.Org)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (v *viewer) next(ctx context.Context) ([]byte, error) {
 		if s.over != nil {
 			return nil, s.over
 		}
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	from := len(s.kept) - int(s.end-v.at)
 	b := append([]byte(nil), s.kept[from:from+int(n)]...)

@@ -26,11 +26,11 @@ func TestSessionsAreBoundedAtOnce(t *testing.T) {
 		is := is.New(t)
 		limits := Limits{OrgRuns: maxSessions + 4}
 		limits.fill()
-		s := &server{slots: newSlots(limits), sessions: newSessions()}
+		s := &server{shells: newSlots(limits), sessions: newSessions()}
 		s.cfg.Sandboxes = func(sandbox.Owner) Sandboxes { return endless{} }
 		var busy []func()
 		for range limits.OrgRuns {
-			giveBack, err := s.slots.take(t.Context(), "acme")
+			giveBack, err := s.shells.take(t.Context(), "acme")
 			is.NoErr(err)
 			busy = append(busy, giveBack)
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -33,6 +34,12 @@ func sameSite(origin, host string) bool {
 	return ok && strings.EqualFold(at, host)
 }
 
+// lastingSocket returns the context of a socket, which ends once p's key has
+// been revoked. That the peer is gone is noticed by reading from it.
+func (s *server) lastingSocket(r *http.Request, p principal) (context.Context, context.CancelFunc) {
+	return s.admission.lasting(context.WithoutCancel(r.Context()), p)
+}
+
 // accept makes the socket. After an error the answer has been given.
 func accept(w http.ResponseWriter, r *http.Request) (*socket.Conn, error) {
 	ws, err := websocket.Accept(w, r, nil)
@@ -59,15 +66,22 @@ func (s *server) dialSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if err := join(inside, outside); err != nil {
+	ctx, end := s.lastingSocket(r, principalOf(r.Context()))
+	defer end()
+	if err := join(ctx, inside, outside); err != nil {
 		outside.Fail("the connection broke") //nolint:errcheck // it is broken
 		return
 	}
 	outside.Finish() //nolint:errcheck // the peer may be gone first
 }
 
-// join copies both ways until both have ended, or one has broken.
-func join(inside net.Conn, outside *socket.Conn) error {
+// join copies both ways until both have ended, one has broken or ctx has
+// ended.
+func join(ctx context.Context, inside net.Conn, outside *socket.Conn) error {
+	defer context.AfterFunc(ctx, func() {
+		outside.Fail(context.Cause(ctx).Error()) //nolint:errcheck // it may be broken
+		inside.Close()
+	})()
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
 	wg.Go(func() { errs[0] = half(outside, inside) })

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/matryer/is"
 
+	"github.com/hanzoai/sandbox/client"
 	"github.com/hanzoai/sandbox/internal/guest/wire"
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 	"github.com/hanzoai/sandbox/sandbox"
@@ -74,6 +76,35 @@ func TestSocketThatTakesNothing(t *testing.T) {
 	d.id = out.ID
 	_, status := d.exec("command", "true")
 	is.Equal(status, 200) // it holds no place any more
+}
+
+// TestSocketRunTime has a command by socket run no longer than any other,
+// whether its peer takes what it says or not.
+func TestSocketRunTime(t *testing.T) {
+	is := is.New(t)
+	d := newDesk(t, server.Config{
+		Sandboxes: server.Runtime(runtimetest.New(t, sandbox.Config{})),
+		Limits:    server.Limits{RunTime: time.Second, OrgRuns: 1, QueueTime: 10 * time.Second},
+	})
+	remote, err := client.New(d.url, client.Config{Key: d.key})
+	is.NoErr(err)
+	sb := sandbox.Handle(remote, d.id)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := sb.Command("sh", "-c", "echo begun; sleep 600")
+	out, err := cmd.Output(ctx)
+	is.NoErr(ctx.Err())
+	is.Equal(string(out), "begun\n")
+	e, ok := errors.AsType[*sandbox.ExitError](err)
+	is.True(ok)
+	is.Equal(e.Cause, sandbox.CauseTimeout)
+
+	ws := d.socket() // which gives no credit
+	request := wire.Request{Op: wire.OpExec, Argv: []string{"yes"}, Streams: wire.Stdout, UID: 1000, GID: 1000}
+	is.NoErr(ws.Write(t.Context(), websocket.MessageBinary, wire.AppendFrame(nil, wire.KindRequest, request.Append(nil))))
+	_, _, err = ws.Read(ctx)
+	is.NoErr(err)
+	is.NoErr(sb.Command("true").Run(ctx)) // it holds no place any more
 }
 
 // TestStreamThatNobodyTakes has the answer end some time after the command.

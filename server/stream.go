@@ -55,6 +55,7 @@ func (a streamed) VisitRunInSandboxResponse(w http.ResponseWriter) error { retur
 // write never returns an error: the status is out, so that an error is the
 // stream's last event. A stream without a last event was cut.
 func (a streamed) write(w http.ResponseWriter) error {
+	w = untimed(w)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")

@@ -49,13 +49,16 @@ func (s *server) terminalSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	show(context.WithoutCancel(r.Context()), page, v) // the socket's end is noticed by reading from it
+	ctx, end := s.lastingSocket(r, p)
+	defer end()
+	show(ctx, page, v)
 }
 
-// show passes on what is typed and what appears, until the session ends or the
-// page goes.
-func show(socket context.Context, page *peer, v *viewer) {
-	ctx, cancel := context.WithCancel(socket)
+// show passes on what is typed and what appears, until the session ends, the
+// page goes, or ctx ends, of which the page is told the cause.
+func show(ctx context.Context, page *peer, v *viewer) {
+	socket := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	v.tasks.Go(func() {
 		defer cancel() // listen may be held up, and not notice that the page is gone
@@ -101,6 +104,9 @@ func listen(socket, rest context.Context, page *peer, v *viewer) {
 		if rows, cols, ok := resize(b); ok && kind == websocket.MessageText {
 			v.resize(rows, cols)
 			continue
+		}
+		if rest.Err() != nil {
+			continue // it is being told why
 		}
 		select {
 		case typed <- b:

@@ -313,6 +313,25 @@ func TestSessionsAreComeBackTo(t *testing.T) {
 	fresh.until("it is fresh\r\n")
 }
 
+// TestShellsTakeNoRunsPlace leaves a shell behind that goes on: commands have
+// their places as before, and shells are bounded by themselves.
+func TestShellsTakeNoRunsPlace(t *testing.T) {
+	is := is.New(t)
+	rt := runtimetest.New(t, sandbox.Config{})
+	d := newDesk(t, server.Config{Sandboxes: server.Runtime(rt), Limits: server.Limits{OrgRuns: 1, QueueTime: 200 * time.Millisecond}})
+	y := d.terminal("&arg=main")
+	y.quiet()
+	y.ws.CloseNow()
+	_, status := d.exec("command", "true")
+	is.Equal(status, 200)
+	_, status = d.open("/v1/sandbox/"+d.id+"/terminal/ws?ticket="+d.ticket("terminal"), nil)
+	is.Equal(status, 429)
+	y = d.terminal("&arg=main") // to come back takes no other place
+	y.typeLine("exit")
+	is.Equal(y.end(), "1000 terminal closed")
+	d.terminal("").quiet()
+}
+
 // TestTerminalWithoutANameEnds has nothing of a shell stay when its page goes.
 func TestTerminalWithoutANameEnds(t *testing.T) {
 	d := engineDesk(t)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/hanzoai/sandbox/internal/guest/linux"
@@ -37,11 +38,25 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-// New returns a problem of the server's own.
+// New returns a problem of the server's own. Its detail is a Brief one.
 func New(code, detail string) *Error {
-	e := &Error{Details{Type: "about:blank", Code: code, Detail: detail}}
+	e := &Error{Details{Type: "about:blank", Code: code, Detail: Brief(detail)}}
 	e.setStatus()
 	return e
+}
+
+// briefHead and briefTail are what is kept of a sentence that is too long.
+const briefHead, briefTail = 250, 150
+
+// Brief cuts the middle out of a sentence that repeats more of what a caller
+// sent than a reader wants: it begins with what was asked for and ends with
+// what is wrong.
+func Brief(sentence string) string {
+	if len(sentence) <= briefHead+briefTail {
+		return sentence
+	}
+	// A rune that is cut is no UTF-8, and so is dropped.
+	return strings.ToValidUTF8(sentence[:briefHead], "") + "…" + strings.ToValidUTF8(sentence[len(sentence)-briefTail:], "")
 }
 
 // setStatus sets the status that goes with the code.

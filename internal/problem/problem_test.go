@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/matryer/is"
 
@@ -153,6 +154,25 @@ func TestNothingElse(t *testing.T) {
 		is.Equal(p.Code, problem.Internal)
 		is.True(!strings.Contains(p.Detail, "/"))
 	}
+}
+
+// TestBrief has a sentence not repeat all of what a caller sent, and still say
+// what is wrong with it.
+func TestBrief(t *testing.T) {
+	for _, path := range []string{
+		strings.Repeat("x", 30<<10), strings.Repeat("ü", 15<<10), "x" + strings.Repeat("€", 10<<10),
+	} {
+		is := is.New(t)
+		p, ok := problem.Of(&fs.PathError{Op: "open", Path: path, Err: syscall.ENAMETOOLONG})
+		is.True(ok)
+		is.True(len(p.Detail) <= 500)
+		is.True(utf8.ValidString(p.Detail))
+		is.True(strings.HasPrefix(p.Detail, "open "+path[:60]))
+		is.True(strings.HasSuffix(p.Detail, path[len(path)-60:]+": file name too long"))
+		is.Equal(strings.Count(p.Detail, "…"), 1)
+	}
+	is := is.New(t)
+	is.Equal(problem.Brief("open x: no such file"), "open x: no such file")
 }
 
 func TestNotAProblem(t *testing.T) {

@@ -28,15 +28,7 @@ func TestMain(m *testing.M) {
 	if at := os.Getenv(dieAt); at != "" {
 		liveAndDie(at, os.Getenv(dieIn))
 	}
-	remove := runtimetest.Isolate()
-	before := runtimetest.Snapshot()
-	code := m.Run()
-	if left := append(runtimetest.Left(before), loops(os.TempDir())...); len(left) > 0 && code == 0 {
-		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
-		code = 1
-	}
-	remove()
-	os.Exit(code)
+	runtimetest.Main(m, loops)
 }
 
 // loops are the devices of files under a folder.

@@ -1,27 +1,14 @@
 package image_test
 
 import (
-	"fmt"
-	"os"
 	osexec "os/exec"
-	"strings"
 	"testing"
 
 	"github.com/hanzoai/sandbox/internal/runtimetest"
 )
 
 // TestMain fails the run when the tests have left anything behind.
-func TestMain(m *testing.M) {
-	remove := runtimetest.Isolate()
-	before := runtimetest.Snapshot()
-	code := m.Run()
-	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
-		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
-		code = 1
-	}
-	remove()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { runtimetest.Main(m) }
 
 // run runs a program of the machine.
 func run(t testing.TB, command ...string) {

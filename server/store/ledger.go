@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -13,7 +14,7 @@ import (
 	"github.com/hanzoai/sandbox/server"
 )
 
-// Balance implements server.Ledger.
+// Balance is what an organisation has been credited less what it was charged.
 func (s *Store) Balance(ctx context.Context, org string) (int64, error) {
 	var amount int64
 	err := s.db.QueryRowContext(ctx, "SELECT amount FROM balances WHERE org = ?", org).Scan(&amount)
@@ -23,9 +24,39 @@ func (s *Store) Balance(ctx context.Context, org string) (int64, error) {
 	return amount, err
 }
 
+// Reserve implements server.Ledger.
+func (s *Store) Reserve(ctx context.Context, r server.Reservation) error {
+	return s.do(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM reservations WHERE until <= ?", time.Now().Unix()); err != nil {
+			return err
+		}
+		result, err := tx.ExecContext(ctx, `INSERT INTO reservations (key, org, amount, until) SELECT ?1, ?2, ?3, ?4
+			WHERE COALESCE((SELECT amount FROM balances WHERE org = ?2), 0) -
+				COALESCE((SELECT SUM(amount) FROM reservations WHERE org = ?2), 0) >= ?3`, r.Key, r.Org, r.Amount, r.Until.Unix())
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return cmp.Or(err, server.ErrBalance)
+		}
+		return nil
+	})
+}
+
+// Release implements server.Ledger.
+func (s *Store) Release(ctx context.Context, key string) error {
+	_, err := s.db.ExecContext(ctx, "DELETE FROM reservations WHERE key = ?", key)
+	return err
+}
+
 // Charge implements server.Ledger.
 func (s *Store) Charge(ctx context.Context, e server.Entry) error {
-	return s.do(ctx, func(tx *sql.Tx) error { return charge(ctx, tx, &e, 0) })
+	return s.do(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM reservations WHERE key = ?", e.Key); err != nil {
+			return err
+		}
+		return charge(ctx, tx, &e, 0)
+	})
 }
 
 // charge adds an entry, and takes it from the balance if it is new.
@@ -51,16 +82,27 @@ func add(ctx context.Context, tx *sql.Tx, org string, amount int64) error {
 // Credit adds cents to an organisation's balance. Another credit of the same
 // key changes nothing.
 func (s *Store) Credit(ctx context.Context, key, org string, cents int64) error {
+	return s.pay(ctx, "credit", key, org, cents, -1)
+}
+
+// Debit takes cents back that were credited by mistake, also such as have been
+// spent: the balance may fall below nothing. It is an entry of its own, and
+// another debit of the same key changes nothing.
+func (s *Store) Debit(ctx context.Context, key, org string, cents int64) error {
+	return s.pay(ctx, "debit", key, org, cents, 1)
+}
+
+func (s *Store) pay(ctx context.Context, kind, key, org string, cents, sign int64) error {
 	if org == "" {
-		return errors.New("a credit is an organisation's: name one")
+		return fmt.Errorf("a %s is an organisation's: name one", kind)
 	}
 	if err := checkName("organisation", org); err != nil {
 		return err
 	}
-	if cents > math.MaxInt64/server.Cent/2 || cents < -math.MaxInt64/server.Cent/2 {
-		return fmt.Errorf("%d cents are more than can be counted", cents)
+	if cents <= 0 || cents > math.MaxInt64/server.Cent/2 {
+		return fmt.Errorf("a %s of %d cents: want from 1 to %d; what was credited is taken back by a debit", kind, cents, math.MaxInt64/server.Cent/2)
 	}
-	e := server.Entry{Key: "credit:" + key, Org: org, Kind: "credit", Amount: -cents * server.Cent, Time: time.Now()}
+	e := server.Entry{Key: kind + ":" + key, Org: org, Kind: kind, Amount: sign * cents * server.Cent, Time: time.Now()}
 	return s.Charge(ctx, e)
 }
 
@@ -85,15 +127,21 @@ func (s *Store) Settle(ctx context.Context, id string, generation uint64, at tim
 
 // Keep closes the open spans of sandboxes that are not among those that run,
 // without charging for more: of what became of them nobody will tell, as when
-// their folder was removed. It is for a server's start, when it is known what
-// runs and nothing is leased yet.
+// their folder was removed. What was reserved is free again, as what it was for
+// has died. It is for a server's start, when it is known what runs and nothing
+// is leased yet.
 func (s *Store) Keep(ctx context.Context, running []string) error {
 	ids, err := array(running)
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, "UPDATE spans SET closed = 1 WHERE closed = 0 AND sandbox NOT IN (SELECT value FROM json_each(?))", ids)
-	return err
+	return s.do(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM reservations"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "UPDATE spans SET closed = 1 WHERE closed = 0 AND sandbox NOT IN (SELECT value FROM json_each(?))", ids)
+		return err
+	})
 }
 
 // array is a list for json_each.
@@ -186,7 +234,7 @@ type Usage struct {
 // Usage sums up what was had since a time; an org of "" is all of them.
 func (s *Store) Usage(ctx context.Context, org string, since time.Time) ([]Usage, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT org, kind, class, COUNT(*), SUM(seconds), SUM(amount) FROM entries
-		WHERE (? = '' OR org = ?) AND time >= ? AND kind <> 'credit' GROUP BY org, kind, class ORDER BY org, kind, class`, org, org, since.Unix())
+		WHERE (? = '' OR org = ?) AND time >= ? AND kind NOT IN ('credit', 'debit') GROUP BY org, kind, class ORDER BY org, kind, class`, org, org, since.Unix())
 	if err != nil {
 		return nil, err
 	}

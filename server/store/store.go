@@ -102,6 +102,14 @@ CREATE TABLE spans (
 	PRIMARY KEY (sandbox, generation)
 ) STRICT;
 CREATE INDEX spans_open ON spans (closed) WHERE closed = 0;
+`, `
+CREATE TABLE reservations (
+	key    TEXT PRIMARY KEY,
+	org    TEXT NOT NULL,
+	amount INTEGER NOT NULL,
+	until  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX reservations_org ON reservations (org);
 `}
 
 // migrate brings the tables up to date. Programs that start at the same time

@@ -1,9 +1,12 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +116,15 @@ func TestLedger(t *testing.T) {
 	balance, err := s.Balance(ctx, "acme")
 	is.NoErr(err)
 	is.Equal(balance, int64(97*server.Cent)) // each is counted once
+	is.NoErr(s.Debit(ctx, "one", "acme", 98))
+	is.NoErr(s.Debit(ctx, "one", "acme", 98)) // told twice
+	balance, err = s.Balance(ctx, "acme")
+	is.NoErr(err)
+	is.Equal(balance, int64(-1*server.Cent))
+	for _, cents := range []int64{0, -5, math.MaxInt64} {
+		is.True(s.Credit(ctx, "odd", "acme", cents) != nil)
+		is.True(s.Debit(ctx, "odd", "acme", cents) != nil)
+	}
 	balance, err = s.Balance(ctx, "nobody")
 	is.NoErr(err)
 	is.Equal(balance, int64(0))
@@ -207,4 +219,69 @@ func TestFreeStillCounts(t *testing.T) {
 	is.NoErr(err)
 	is.Equal(usage[0].Seconds, int64(3600)) // a later price bills nothing of the past
 	is.Equal(usage[0].Amount, int64(0))
+}
+
+// TestReservations has as many succeed at once as the balance covers, from two
+// programs, and no more until one is released, charged or over.
+func TestReservations(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	s, other := open(t, root), open(t, root)
+	ctx := t.Context()
+	is.NoErr(s.Credit(ctx, "one", "acme", 3))
+	soon := time.Now().Add(time.Hour)
+	var had []string
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range 16 {
+		key := "run:" + strconv.Itoa(i)
+		wg.Go(func() {
+			err := []*store.Store{s, other}[i%2].Reserve(ctx, server.Reservation{Key: key, Org: "acme", Amount: server.Cent, Until: soon})
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				had = append(had, key)
+			} else if !errors.Is(err, server.ErrBalance) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	is.Equal(len(had), 3)
+	one := server.Reservation{Key: "run:more", Org: "acme", Amount: server.Cent, Until: soon}
+	is.True(errors.Is(s.Reserve(ctx, one), server.ErrBalance))
+	nobody := one
+	nobody.Org = "nobody"
+	is.True(errors.Is(s.Reserve(ctx, nobody), server.ErrBalance))
+
+	is.NoErr(s.Charge(ctx, server.Entry{Key: had[0], Org: "acme", Kind: "run", Amount: server.Cent, Time: time.Now()}))
+	is.True(errors.Is(s.Reserve(ctx, one), server.ErrBalance)) // what is charged is gone
+	is.NoErr(s.Release(ctx, had[1]))
+	is.NoErr(s.Release(ctx, had[1]))
+	one.Until = time.Now().Add(-time.Second)
+	is.NoErr(s.Reserve(ctx, one)) // of who died since
+	one.Key, one.Until = "run:late", soon
+	is.NoErr(s.Reserve(ctx, one))
+	is.NoErr(other.Keep(ctx, nil)) // the next server's start
+	one.Key, one.Amount = "run:both", 2*server.Cent
+	is.NoErr(s.Reserve(ctx, one))
+	balance, err := s.Balance(ctx, "acme")
+	is.NoErr(err)
+	is.Equal(balance, int64(2*server.Cent))
+}
+
+// TestOlderFile opens a file of the first version.
+func TestOlderFile(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	s := open(t, root)
+	is.NoErr(s.Credit(t.Context(), "one", "acme", 3))
+	is.NoErr(s.Close())
+	db, err := sql.Open("sqlite", filepath.Join(root, store.FileName))
+	is.NoErr(err)
+	_, err = db.ExecContext(t.Context(), "DROP TABLE reservations; PRAGMA user_version = 1")
+	is.NoErr(err)
+	is.NoErr(db.Close())
+	s = open(t, root)
+	is.NoErr(s.Reserve(t.Context(), server.Reservation{Key: "x", Org: "acme", Amount: 3 * server.Cent, Until: time.Now().Add(time.Hour)}))
 }

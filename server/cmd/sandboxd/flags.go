@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,8 +60,41 @@ func parse(flags *flag.FlagSet, env *environment, args []string) error {
 				err = fmt.Errorf("%w: %s: %w", errUsage, name, e)
 			}
 		}
+		if err == nil {
+			err = checkNumber(f)
+		}
 	})
 	return err
+}
+
+// canBeZero are the flags of numbers to which nothing is something to say. To
+// all others it would be the default, or the end of everything.
+var canBeZero = []string{"grace"}
+
+// checkNumber refuses a number that cannot be meant, however it was given.
+func checkNumber(f *flag.Flag) error {
+	var n float64
+	switch v := f.Value.(flag.Getter).Get().(type) {
+	case time.Duration:
+		n = float64(v)
+	case int64:
+		n = float64(v)
+	case int:
+		n = float64(v)
+	case float64:
+		n = v
+	default:
+		return nil
+	}
+	switch zero := slices.Contains(canBeZero, f.Name); {
+	case math.IsNaN(n) || math.IsInf(n, 0):
+		return fmt.Errorf("%w: --%s %s: want a number", errUsage, f.Name, f.Value)
+	case zero && n < 0:
+		return fmt.Errorf("%w: --%s %s: want no less than 0", errUsage, f.Name, f.Value)
+	case !zero && n <= 0:
+		return fmt.Errorf("%w: --%s %s: want more than 0", errUsage, f.Name, f.Value)
+	}
+	return nil
 }
 
 func settingsOf(env *environment) (*settings, error) {
@@ -108,9 +142,6 @@ func settingsOf(env *environment) (*settings, error) {
 
 // complete takes in the variables that other programs of this kind have too.
 func (s *settings) complete(env *environment) error {
-	if s.charge <= 0 {
-		return fmt.Errorf("%w: --charge %v: want more than 0", errUsage, s.charge)
-	}
 	if err := s.images.check(); err != nil {
 		return err
 	}

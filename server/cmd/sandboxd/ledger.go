@@ -13,26 +13,30 @@ import (
 	"github.com/hanzoai/sandbox/server/store"
 )
 
-const ledgerUsage = "ledger credit --org NAME CENTS [--ref TEXT], ledger balance --org NAME, ledger usage [--org NAME] [--since DURATION]"
+const ledgerUsage = "ledger credit|debit --org NAME CENTS [--ref TEXT], ledger balance --org NAME, ledger usage [--org NAME] [--since DURATION]"
 
 func ledger(ctx context.Context, env *environment, args []string) error {
 	verb, args := verbOf(args)
 	flags := newFlags("sandboxd ledger "+verb, env)
 	root := flags.String("root", defaultRoot, "the server's `folder`")
 	org := flags.String("org", "", "the `organisation`")
-	ref := flags.String("ref", "", "of credit, what it is for; another of the same `text` changes nothing")
+	ref := flags.String("ref", "", "of credit and debit, what it is for; another of the same `text` changes nothing")
 	since := flags.Duration("since", 30*24*time.Hour, "of usage, how far back")
 	if err := parseVerb(flags, env, args); err != nil {
 		return err
 	}
 	return withStore(ctx, *root, func(s *store.Store) error {
 		switch {
-		case verb == "credit" && flags.NArg() == 1:
+		case (verb == "credit" || verb == "debit") && flags.NArg() == 1:
 			n, err := strconv.ParseInt(flags.Arg(0), 10, 64)
 			if err != nil {
 				return fmt.Errorf("%w: %q: want a number of cents", errUsage, flags.Arg(0))
 			}
-			return s.Credit(ctx, cmp.Or(*ref, rand.Text()), *org, n)
+			pay := s.Credit
+			if verb == "debit" {
+				pay = s.Debit
+			}
+			return pay(ctx, cmp.Or(*ref, rand.Text()), *org, n)
 		case verb == "balance" && flags.NArg() == 0 && *org != "":
 			amount, err := s.Balance(ctx, *org)
 			if err == nil {

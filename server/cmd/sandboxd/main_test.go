@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,15 +34,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	remove := runtimetest.Isolate()
-	before := runtimetest.Snapshot()
-	code := m.Run()
-	if left := runtimetest.Left(before); len(left) > 0 && code == 0 {
-		fmt.Fprintln(os.Stderr, "left behind:\n"+strings.Join(left, "\n"))
-		code = 1
-	}
-	remove()
-	os.Exit(code)
+	runtimetest.Main(m)
 }
 
 func daemonCommand(t testing.TB, root string, env []string, arg ...string) *osexec.Cmd {
@@ -277,6 +271,52 @@ func TestRefusedToStart(t *testing.T) {
 	}
 }
 
+// TestNumbersThatCannotBeMeant gives each flag that is a number what is none,
+// by itself and by its variable. It is refused by name, in one sentence.
+func TestNumbersThatCannotBeMeant(t *testing.T) {
+	for _, flag := range []string{
+		"json-body", "file-body", "run-time", "runs", "org-runs", "rate", "burst", "max-life", "idle", "grace", "charge",
+	} {
+		values := []string{"-1", "0"}
+		if slices.Contains([]string{"run-time", "max-life", "idle", "grace", "charge"}, flag) {
+			values = []string{"-1s", "0s", "-1ns"}
+		}
+		if flag == "rate" {
+			values = append(values, "NaN", "Inf", "-Inf", "-0.5")
+		}
+		for _, value := range values {
+			variable := "SANDBOXD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+			for _, env := range []*environment{given([]string{"--" + flag, value}), given(nil, variable+"="+value)} {
+				_, err := settingsOf(env)
+				if flag == "grace" && value == "0s" {
+					if err != nil {
+						t.Errorf("no grace is a grace: %v", err)
+					}
+					continue
+				}
+				if err == nil || !errors.Is(err, errUsage) || !strings.Contains(err.Error(), "--"+flag+" ") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("--%s %s, by %v: %v", flag, value, env.args, err)
+				}
+			}
+		}
+	}
+}
+
+// given is an environment of arguments and variables.
+func given(args []string, kv ...string) *environment {
+	return &environment{
+		args: args, all: func() []string { return kv }, stdout: io.Discard, stderr: io.Discard,
+		get: func(name string) (string, bool) {
+			for _, s := range kv {
+				if value, ok := strings.CutPrefix(s, name+"="); ok {
+					return value, true
+				}
+			}
+			return "", false
+		},
+	}
+}
+
 func TestLedgerCommands(t *testing.T) {
 	is := is.New(t)
 	root := t.TempDir()
@@ -287,7 +327,17 @@ func TestLedgerCommands(t *testing.T) {
 	out, err := output(t, root, nil, "ledger", "balance", "--org", "acme")
 	is.NoErr(err)
 	is.Equal(out, "250\n")
-	for _, arg := range [][]string{{"ledger"}, {"ledger", "credit", "--org", "acme", "much"}, {"ledger", "credit", "5"}, {"keys"}, {"keys", "create"}, {"keys", "revoke", "nosuch"}, {"nosuch"}} {
+	for range 2 {
+		_, err := output(t, root, nil, "ledger", "debit", "--org", "acme", "251", "--ref", "invoice 7")
+		is.NoErr(err)
+	}
+	out, err = output(t, root, nil, "ledger", "balance", "--org", "acme")
+	is.NoErr(err)
+	is.Equal(out, "-1\n") // a credit by mistake, taken back
+	out, err = output(t, root, nil, "ledger", "usage", "--org", "acme")
+	is.NoErr(err)
+	is.True(!strings.Contains(out, "acme")) // which is nothing that was had
+	for _, arg := range [][]string{{"ledger"}, {"ledger", "credit", "--org", "acme", "much"}, {"ledger", "credit", "5"}, {"ledger", "credit", "--org", "acme", "0"}, {"ledger", "credit", "--org", "acme", "--", "-5"}, {"ledger", "debit", "--org", "acme", "--", "-5"}, {"keys"}, {"keys", "create"}, {"keys", "revoke", "nosuch"}, {"nosuch"}} {
 		if out, err := output(t, root, nil, arg...); err == nil {
 			t.Errorf("%q was taken: %s", arg, out)
 		}
@@ -296,17 +346,7 @@ func TestLedgerCommands(t *testing.T) {
 
 func TestFees(t *testing.T) {
 	is := is.New(t)
-	of := func(kv ...string) (*settings, error) {
-		env := &environment{all: func() []string { return kv }, stderr: io.Discard, get: func(name string) (string, bool) {
-			for _, s := range kv {
-				if value, ok := strings.CutPrefix(s, name+"="); ok {
-					return value, true
-				}
-			}
-			return "", false
-		}}
-		return settingsOf(env)
-	}
+	of := func(kv ...string) (*settings, error) { return settingsOf(given(nil, kv...)) }
 	s, err := of()
 	is.NoErr(err)
 	is.Equal(s.fees.Run, int64(1))

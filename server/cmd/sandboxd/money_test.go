@@ -207,6 +207,71 @@ func TestKilledServersMoney(t *testing.T) {
 	b.audit(t, root, watch)
 }
 
+// TestKilledServerHoldsNothing kills a server with SIGKILL in the middle of a
+// run that all the money is reserved for. The next one has it to spend.
+func TestKilledServerHoldsNothing(t *testing.T) {
+	is := is.New(t)
+	root := t.TempDir()
+	_, err := output(t, root, nil, "ledger", "credit", "--org", "default", "3")
+	is.NoErr(err)
+	prepaid := func() *process {
+		return startDaemon(t, root, "SANDBOXD_KEY="+moneyKey, "CODE_EXEC_FEE_CENTS=3", "SANDBOXD_BILLING=prepaid")
+	}
+	run := func(p *process, code string) (int, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/exec", strings.NewReader(`{"lang":"bash","code":"`+code+`"}`))
+		if err != nil {
+			return 0, err
+		}
+		req.Header = http.Header{"Authorization": {"Bearer " + moneyKey}, "Content-Type": {"application/json"}}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return resp.StatusCode, resp.Body.Close()
+	}
+	p := prepaid()
+	cut := make(chan error, 1)
+	go func() {
+		_, err := run(p, "sleep 600")
+		cut <- err
+	}()
+	reserved(t, root)
+	status, err := run(p, "echo hi")
+	is.NoErr(err)
+	is.Equal(status, http.StatusPaymentRequired)
+	is.NoErr(p.cmd.Process.Signal(syscall.SIGKILL))
+	<-p.err
+	is.True(<-cut != nil)
+
+	p = prepaid()
+	status, err = run(p, "echo hi")
+	is.NoErr(err)
+	is.Equal(status, http.StatusOK)
+	endAll(t, p, moneyKey)
+	is.NoErr(p.stop(t))
+	balance, err := output(t, root, nil, "ledger", "balance", "--org", "default")
+	is.NoErr(err)
+	is.Equal(balance, "0\n")
+}
+
+// reserved waits until something is.
+func reserved(t *testing.T, root string) {
+	t.Helper()
+	is := is.New(t)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(root, store.FileName)+"?mode=ro")
+	is.NoErr(err)
+	defer db.Close()
+	late := time.After(30 * time.Second)
+	for n := 0; n == 0; {
+		is.NoErr(db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM reservations").Scan(&n))
+		select {
+		case <-late:
+			t.Fatal("nothing is reserved")
+		case <-time.After(glance):
+		}
+	}
+}
+
 // audit compares the ledger with what was seen.
 func (b *business) audit(t *testing.T, root string, watch *engines) {
 	t.Helper()
