@@ -94,6 +94,7 @@ type Limits struct {
 	// command may run.
 	StallTime time.Duration
 	// RunTime bounds a command, by default 15 minutes; callers can shorten it.
+	// One with a terminal ends when its caller goes.
 	RunTime time.Duration
 	// Runs is how many commands run at a time in all, by default 256, and
 	// OrgRuns those of one organisation, by default 64. More wait for up to

@@ -90,7 +90,9 @@ func (x *execution) run(ctx context.Context, sb *sandbox.Sandbox, s *server) []b
 	if err != nil {
 		return x.refusal(err, s)
 	}
-	cmd.Timeout = s.cfg.Limits.RunTime
+	if cmd.Terminal == nil { // at which somebody sits
+		cmd.Timeout = s.cfg.Limits.RunTime
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { x.listen(cancel) })

@@ -79,7 +79,7 @@ func TestSocketThatTakesNothing(t *testing.T) {
 }
 
 // TestSocketRunTime has a command by socket run no longer than any other,
-// whether its peer takes what it says or not.
+// whether its peer takes what it says or not; but for one with a terminal.
 func TestSocketRunTime(t *testing.T) {
 	is := is.New(t)
 	d := newDesk(t, server.Config{
@@ -98,6 +98,12 @@ func TestSocketRunTime(t *testing.T) {
 	e, ok := errors.AsType[*sandbox.ExitError](err)
 	is.True(ok)
 	is.Equal(e.Cause, sandbox.CauseTimeout)
+
+	cmd = sb.Command("sh", "-c", "sleep 1.5; echo done")
+	cmd.Terminal = sandbox.NewTerminal(24, 80)
+	out, err = cmd.Output(ctx)
+	is.NoErr(err)
+	is.Equal(string(out), "done\r\n")
 
 	ws := d.socket() // which gives no credit
 	request := wire.Request{Op: wire.OpExec, Argv: []string{"yes"}, Streams: wire.Stdout, UID: 1000, GID: 1000}
