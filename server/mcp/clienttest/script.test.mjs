@@ -1,37 +1,16 @@
 // One script for the tools, over a pipe and over HTTP, with the client in TypeScript.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-const program = process.env.SANDBOXD;
-const key = 'sk-a-key-for-automation';
-
-// serve starts the server under test at an address, on a folder of its own.
-async function serve(root, listen = '127.0.0.1:0') {
-  const child = spawn(program, ['--listen', listen, '--root', root], {
-    env: { ...process.env, SANDBOXD_KEY: key }, stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  let url;
-  for await (const line of createInterface({ input: child.stdout })) {
-    url = line.match(/^listening on (.*)$/)?.[1];
-    if (url) break;
-  }
-  if (!url) throw new Error('sandboxd did not start');
-  return { url, stop: async () => { child.kill('SIGTERM'); await ended; } };
-}
+import { key, program, start } from './sandboxd.mjs';
 
 function http(url, credential = key) {
   const headers = credential ? { Authorization: `Bearer ${credential}` } : {};
-  return new StreamableHTTPClientTransport(new URL(url + '/v1/mcp'), { requestInit: { headers } });
+  return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
 }
 
 async function connect(transport) {
@@ -69,7 +48,7 @@ async function script(t, client) {
     assert.equal(JSON.parse(leased.text).id, id);
     const ran = await call(client, 'sandbox', { op: 'run_in_sandbox', input: { id, argv: ['echo', 'a  b'] } });
     assert.equal(ran.value.stdout, 'a  b\n');
-    const failed = await call(client, 'exec_sandbox', { id, command: 'exit 3' });
+    const failed = await call(client, 'exec_sandbox', { id, command: 'exit 3' }); // by the operation's name
     assert.equal(failed.value.exitCode, 3);
     assert.ok(!failed.isError);
   });
@@ -87,6 +66,16 @@ async function script(t, client) {
     assert.equal(picture.mimeType, 'image/png');
     assert.equal(picture.data, png);
   });
+  await t.test('what code prints is told as it prints it', async () => {
+    // It goes on only when the file is there, which is written when it has been heard.
+    const code = 'echo begun; until [ -e go ]; do read -t 0.05 x <> <(:); done; echo done';
+    let went;
+    const ran = await call(client, 'run_code', { lang: 'bash', code, session_id: id }, {
+      onprogress: (p) => { if (p.message === 'begun\n') went = call(client, 'write_file', { id, path: 'go', content: '' }); },
+    });
+    await went;
+    assert.match(ran.text, /^begun\ndone\n/);
+  });
   await t.test('a refusal is a result with the sentence', async () => {
     const refused = await call(client, 'get_sandbox_by_id', { id: 'nosuch' });
     assert.ok(refused.isError);
@@ -97,7 +86,7 @@ async function script(t, client) {
   await t.test('progress comes as it is printed, and cancelling stops the command', async () => {
     const controller = new AbortController();
     let heard;
-    const running = call(client, 'exec_sandbox', { id, command: 'echo begun; sleep 1000' }, {
+    const running = call(client, 'exec_sandbox', { id, command: 'echo begun; setsid sleep 1000 & sleep 1000' }, {
       signal: controller.signal, onprogress: (p) => { heard = p.message; controller.abort(); },
     });
     await assert.rejects(running);
@@ -118,34 +107,25 @@ test('over a pipe', async (t) => {
 });
 
 test('over HTTP', async (t) => {
-  const root = await mkdtemp(join(tmpdir(), 'sandboxd-mcp-'));
-  const server = await serve(root);
-  let url = server.url;
-  try {
-    const transport = http(url);
-    const client = await connect(transport);
-    assert.ok(transport.sessionId);
-    await script(t, client);
-    await t.test('without a credential nothing is called', async () => {
-      const stranger = await connect(http(url, ''));
-      await stranger.listTools();
-      await call(stranger, 'describe', { op: 'list_sandboxes' });
-      await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
-      await stranger.close();
-    });
-    await t.test('a server that was started anew does not know the session', async () => {
-      await server.stop();
-      const again = await serve(root, new URL(url).host);
-      server.stop = again.stop;
-      await assert.rejects(call(client, 'list_sandboxes'), /404|session/i);
-      const anew = await connect(http(url));
-      assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
-      await anew.transport.terminateSession();
-      await anew.close();
-    });
+  const server = await start(t);
+  const transport = http(server.url);
+  const client = await connect(transport);
+  assert.ok(transport.sessionId);
+  await script(t, client);
+  await t.test('without a credential nothing is called', async () => {
+    const stranger = await connect(http(server.url, ''));
+    await stranger.listTools();
+    await call(stranger, 'describe', { op: 'list_sandboxes' });
+    await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
+    await stranger.close();
+  });
+  await t.test('a server that was started anew does not know the session, and begins another', async () => {
+    await server.again();
+    await assert.rejects(call(client, 'list_sandboxes'), { code: 404 });
     await client.close();
-  } finally {
-    await server.stop();
-    await rm(root, { recursive: true, force: true });
-  }
+    const anew = await connect(http(server.url));
+    assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
+    await anew.transport.terminateSession();
+    await anew.close();
+  });
 });
