@@ -267,7 +267,7 @@ func TestAgentsAlone(t *testing.T) {
 		for message, code := range map[string]string{
 			`{"jsonrpc":"2.0","id":1,"method":"nosuch"}`: "-32601",
 			`{"jsonrpc"`:                          "-32700",
-			`[]`:                                  "-32700",
+			`[]`:                                  "-32600",
 			call("nosuch", "{}"):                  "-32602",
 			call("sandbox", "{}"):                 "-32602",
 			call("sandbox", `{"op":["x"]}`):       "-32602",
@@ -337,6 +337,7 @@ func TestAgentRecovers(t *testing.T) {
 	// What the first life had goes with its process, which lives on here.
 	r := httptest.NewRequest(http.MethodDelete, "/v1/mcp", nil)
 	r.Header.Set("Mcp-Session-Id", a.ID())
+	r.Header.Set("Authorization", "Bearer "+key)
 	first.ServeHTTP(httptest.NewRecorder(), r)
 }
 

@@ -11,8 +11,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxAnswer bounds an answer, which is held in memory.
-const maxAnswer = 16 << 20
+const (
+	// maxAnswer bounds an answer, which is held in memory.
+	maxAnswer = 12 << 20
+	// maxResult bounds what a result is as a message. Clients stop reading at
+	// 16 MiB, and have no session after that.
+	maxResult = 15 << 20
+)
 
 // addOperations adds the tools that have the operations, and describe.
 func (s *Server) addOperations(list []*operation) {
@@ -124,11 +129,11 @@ func (s *Server) orFailed(err error) (*sdk.CallToolResult, error) {
 
 // operation is the operation that the arguments name.
 func (s *Server) operation(raw json.RawMessage) (*operation, error) {
-	var in struct{ Op any }
-	if err := json.Unmarshal(raw, &in); len(raw) > 0 && err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: want an object"}
+	in, err := arguments(raw)
+	if err != nil {
+		return nil, err
 	}
-	name, ok := in.Op.(string)
+	name, ok := aString(in["op"])
 	if !ok || name == "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: op is needed, the name of an operation"}
 	}
@@ -176,11 +181,17 @@ func (s *Server) operate(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 // byName has an operation's name be a tool's, without the list being long.
 func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if session, ok := r.GetSession().(*sdk.ServerSession); ok && method == "initialize" && session.ID() != "" {
+			s.sessions.hold(session, ownerOf(ctx))
+		}
 		req, ok := r.(*sdk.CallToolRequest)
 		if !ok || method != "tools/call" {
 			return next(ctx, method, r)
 		}
-		ctx, leave := withinRequest(ctx)
+		if !isObject(req.Params.Arguments) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: want an object"}
+		}
+		ctx, leave := s.sessions.within(ctx, req.Session)
 		defer leave()
 		if op := s.operations[req.Params.Name]; op != nil {
 			return s.perform(ctx, req, op, req.Params.Arguments)
@@ -201,18 +212,18 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, op *oper
 	}
 	switch {
 	case op.ID == "get_exec_download" && a.ok() && !a.over:
-		return &sdk.CallToolResult{Content: []sdk.Content{content(fileURI(in), a.body.Bytes())}}, nil
+		return s.shown(fileURI(in), a.body.Bytes()), nil
 	case op.ID == "post_exec" && a.ok():
 		r := s.result(a)
-		r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes())...)
+		r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes(), maxResult-size(r))...)
 		return r, nil
 	}
 	return s.result(a), nil
 }
 
 func fileURI(in input) string {
-	session, _ := text("", in["session_id"]) //nolint:errcheck // it has been an address before
-	file, _ := text("", in["fileId"])        //nolint:errcheck // as above
+	session, _ := stringIn(in, "session_id") //nolint:errcheck // it has been an address before
+	file, _ := stringIn(in, "fileId")        //nolint:errcheck // as above
 	return "sandbox://" + session + "/" + file
 }
 
