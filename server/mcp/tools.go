@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer, which is held in memory.
-	maxAnswer = 12 << 20
+	// maxAnswer bounds an answer, which is held in memory. What a command can
+	// say, 1 MiB by each way, is at most six times that as JSON.
+	maxAnswer = 13 << 20
 	// maxResult bounds what a result is as a message. Clients stop reading at
 	// 16 MiB, and have no session after that.
 	maxResult = 15 << 20
