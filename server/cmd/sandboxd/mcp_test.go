@@ -190,6 +190,7 @@ func agentScript(t *testing.T, a *agent) {
 		is.Equal(base64.StdEncoding.EncodeToString(shown.Data), picture)
 	})
 	t.Run("what code prints is told as it prints it", func(t *testing.T) { a.hears(t, id) })
+	t.Run("here-documents arrive as they were sent", func(t *testing.T) { a.sendsDocuments(t, id) })
 	t.Run("a refusal is a result with the sentence", func(t *testing.T) {
 		is := is.New(t)
 		text, _, r := a.call(t, "get_sandbox_by_id", args{"id": "nosuch"})
@@ -254,4 +255,38 @@ func (a *agent) cancels(t *testing.T, id string) {
 	const await = `for i in $(seq 100); do pgrep -x sleep >/dev/null || exit 0; read -t 0.1 x <> <(:); done; exit 1`
 	_, ran, _ := a.call(t, "exec_sandbox", args{"id": id, "argv": []string{"bash", "-c", await}})
 	is.Equal(ran["exitCode"], float64(0)) // or the command goes on
+}
+
+// sendsDocuments has a shell read the lines that follow, each of which it has
+// to get as it was.
+func (a *agent) sendsDocuments(t *testing.T, id string) {
+	for name, c := range map[string]struct{ code, want string }{
+		"quoted":                   {"cat <<'EOF'\n  $HOME `x` \\n \"'\nEOF\n", "  $HOME `x` \\n \"'\n"},
+		"unquoted":                 {"x=1\ncat <<EOF\n$x $((x+1))\nEOF\n", "1 2\n"},
+		"with tabs":                {"cat <<-EOF\n\t\tx\n\tEOF\necho y", "x\ny\n"},
+		"one in the other":         {"sh <<'A'\ncat <<'B'\n$0\nB\nA\n", "$0\n"},
+		"two":                      {"cat <<A - /dev/fd/3 3<<B\na\nA\nb\nB\n", "a\nb\n"},
+		"with CRLF":                {"cat <<'EOF'\na\r\nb\r\nEOF\n", "a\r\nb\r\n"},
+		"without the last newline": {"cat <<'EOF'\nx\nEOF", "x\n"},
+		"large":                    {"wc -l <<'EOF'\n" + strings.Repeat("ü y\n", 20_000) + "EOF\n", "20000\n"},
+	} {
+		for tool, in := range map[string]args{
+			"run_command": {"id": id, "command": c.code},
+			"run_code":    {"session_id": id, "lang": "bash", "code": c.code},
+		} {
+			if _, ran, _ := a.call(t, tool, in); ran["stdout"] != c.want {
+				t.Errorf("%s, %s: got %v, want %q", name, tool, ran, c.want)
+			}
+		}
+	}
+	is := is.New(t)
+	const text = "a\r\nb\n\r\n\t\u2028 end"
+	a.call(t, "write_file", args{"id": id, "path": "..data/a%2Fb ü", "content": text})
+	read, _, _ := a.call(t, "read_file", args{"id": id, "path": "..data/a%2Fb ü"})
+	is.Equal(read, text)
+	listed, _, _ := a.call(t, "list_files", args{"id": id, "path": "..data"})
+	is.Equal(listed, "a%2Fb ü (15 bytes)\n")
+	_, ran, _ := a.call(t, "run_command", args{"id": id, "command": "head -c 5000000 /dev/zero | tr '\\0' x; printf '\\377\\0' >&2"})
+	is.Equal(len(ran["stdout"].(string)), 1<<20+len("\n[truncated at 1MiB]"))
+	is.Equal(ran["stderr"], "\uFFFD\x00")
 }
