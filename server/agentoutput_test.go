@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io"
 	"math/rand"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -100,8 +101,8 @@ func TestAgentLarge(t *testing.T) {
 	id := field(leased, "id").(string)
 	put := func(name string, data []byte) {
 		t.Helper()
-		resp, err := poster{s.URL + "/v1/sandbox/" + id + "/fs?path=" + name + "#", key}.do(t.Context(), "POST", string(data), "Content-Type", "application/octet-stream")
-		if err != nil || resp.StatusCode != 200 {
+		resp, err := poster{s.URL + "/v1/sandbox/" + id + "/fs?path=" + name + "#", key}.do(t.Context(), http.MethodPost, string(data), "Content-Type", "application/octet-stream")
+		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatal(resp, err)
 		}
 		resp.Body.Close()

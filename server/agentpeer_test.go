@@ -356,11 +356,11 @@ func TestAgentSessions(t *testing.T) {
 		wg.Go(func() {
 			for i := worker; i < n; i += 20 {
 				resp, _ := p.post(t, toolCall(1, "describe", arguments{"op": "list_sandboxes"}), "Mcp-Session-Id", ids[i])
-				if resp.StatusCode != 200 {
+				if resp.StatusCode != http.StatusOK {
 					t.Errorf("a session answers %d", resp.StatusCode)
 				}
 				got, err := p.do(t.Context(), http.MethodDelete, "", "Mcp-Session-Id", ids[i])
-				if err != nil || got.StatusCode != 204 {
+				if err != nil || got.StatusCode != http.StatusNoContent {
 					t.Errorf("a session does not end: %v %v", got, err)
 					continue
 				}

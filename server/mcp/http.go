@@ -73,20 +73,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return s.cfg.Admit(r)
 	})
+	answer := s.newAnswering(w, r)
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodDelete:
-		if !s.strange(w, r, admitted) {
+		if !s.strange(answer, r, admitted) {
 			s.sessions.end(r.Header.Get(sessionHeader))
-			s.inSessions.ServeHTTP(w, r)
+			s.inSessions.ServeHTTP(answer, r)
 		}
 		return
 	default: // there is nothing that would be told unasked
 		w.Header().Set("Allow", "POST, DELETE")
-		answerError(w, http.StatusMethodNotAllowed, nil, jsonrpc.CodeInvalidRequest, "this address takes POST and DELETE")
+		answerError(answer, http.StatusMethodNotAllowed, nil, jsonrpc.CodeInvalidRequest, "this address takes POST and DELETE")
 		return
 	}
-	answer := s.newAnswering(w, r)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if err != nil {
 		status, text := http.StatusBadRequest, "the message ends in the middle"

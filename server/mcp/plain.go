@@ -97,7 +97,7 @@ func (s *Server) place(ctx context.Context, req *sdk.CallToolRequest, in input) 
 		id, err = s.lease(ctx, req, "")
 		return id, "[sandbox " + id + ": give it as id to go on there]", err
 	}
-	h := s.sessions.hold(req.Session, ownerOf(ctx))
+	h := s.sessions.hold(ctx, req.Session)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id, err = s.lease(ctx, req, h.place); err != nil {

@@ -25,9 +25,9 @@ type held struct {
 	place string     // the sandbox that calls work in that name none
 }
 
-// hold keeps a session in mind until it ends, as its owner's who is the first
-// to ask.
-func (s *sessions) hold(session *sdk.ServerSession, owner string) *held {
+// hold keeps a session in mind until it ends, as whose it is by the context of
+// what comes first.
+func (s *sessions) hold(ctx context.Context, session *sdk.ServerSession) *held {
 	key := session.ID()
 	if key == "" { // over a pipe
 		key = fmt.Sprintf("%p", session)
@@ -40,8 +40,8 @@ func (s *sessions) hold(session *sdk.ServerSession, owner string) *held {
 	if s.of == nil {
 		s.of = map[string]*held{}
 	}
-	h := &held{owner: owner}
-	h.life, h.end = context.WithCancel(context.Background())
+	h := &held{owner: ownerOf(ctx)}
+	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.of[key] = h
 	go func() {
 		session.Wait() //nolint:errcheck // that it has ended is all
@@ -95,7 +95,7 @@ func standsAlone(ctx context.Context) bool { return ctx.Value(requestKey{}) != n
 func (s *sessions) within(ctx context.Context, session *sdk.ServerSession) (context.Context, context.CancelFunc) {
 	life, alone := ctx.Value(requestKey{}).(context.Context)
 	if !alone {
-		life = s.hold(session, ownerOf(ctx)).life
+		life = s.hold(ctx, session).life
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(life, cancel)

@@ -183,7 +183,7 @@ func (s *Server) operate(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		if session, ok := r.GetSession().(*sdk.ServerSession); ok && method == "initialize" && session.ID() != "" {
-			s.sessions.hold(session, ownerOf(ctx))
+			s.sessions.hold(ctx, session)
 		}
 		req, ok := r.(*sdk.CallToolRequest)
 		if !ok || method != "tools/call" {
