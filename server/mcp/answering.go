@@ -75,19 +75,24 @@ func discover(w http.ResponseWriter, id json.RawMessage) {
 
 // answerError answers with an error of JSON-RPC.
 func answerError(w http.ResponseWriter, status int, id json.RawMessage, code int64, text string) {
-	if len(id) == 0 {
-		id = json.RawMessage("null")
-	}
-	writeMessage(w, status, id, "error", map[string]any{"code": code, "message": text})
+	writeMessage(w, status, id, "error", (&badMessage{id, code, text}).wire())
 }
 
 func writeMessage(w http.ResponseWriter, status int, id json.RawMessage, kind string, v any) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, kind: v})
-	if err != nil {
-		status, body = http.StatusInternalServerError, nil // of what has been looked at
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // the caller has gone
+	w.Write(encode(id, kind, v)) //nolint:errcheck // the caller has gone
+}
+
+// encode makes an answer, of an id that has been looked at.
+func encode(id json.RawMessage, kind string, v any) []byte {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, kind: v})
+	if err != nil {
+		panic(err) // of what has been JSON
+	}
+	return body
 }

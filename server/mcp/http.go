@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -91,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		status, text := http.StatusBadRequest, "the message ends in the middle"
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			status, text = http.StatusRequestEntityTooLarge, "the message exceeds "+strconv.FormatInt(s.cfg.MaxBody, 10)+" bytes"
+			status, text = http.StatusRequestEntityTooLarge, tooLong(s.cfg.MaxBody)
 		}
 		answerError(answer, status, nil, jsonrpc.CodeInvalidRequest, text)
 		return

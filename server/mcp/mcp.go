@@ -3,10 +3,8 @@ package mcp
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -36,7 +34,7 @@ type Config struct {
 	// Bare leaves out the tools that are no operations.
 	Bare bool
 
-	// MaxBody bounds a message over HTTP; 0 is 4 MiB.
+	// MaxBody bounds a message; 0 is 4 MiB.
 	MaxBody int64
 
 	// WriteTime is how long a caller over HTTP may take nothing of what it is
@@ -92,15 +90,6 @@ func New(cfg Config) (*Server, error) {
 	s.sdk.AddReceivingMiddleware(s.byName)
 	s.serveHTTP()
 	return s, nil
-}
-
-// Serve serves one caller over a pipe, until ctx ends or the caller closes in.
-func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.sdk.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 func instructions(bare bool) string {

@@ -38,6 +38,12 @@ type badMessage struct {
 	text string
 }
 
+func (m *badMessage) wire() map[string]any { return map[string]any{"code": m.code, "message": m.text} }
+
+func tooLong(most int64) string {
+	return "the message exceeds " + strconv.FormatInt(most, 10) + " bytes"
+}
+
 func invalid(id json.RawMessage, text string) *badMessage {
 	return &badMessage{id, jsonrpc.CodeInvalidRequest, text}
 }
