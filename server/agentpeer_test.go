@@ -436,3 +436,21 @@ func TestAgentPlace(t *testing.T) {
 	_, all := a.call(t, "list_sandboxes", nil)
 	is.Equal(len(field(all, "sandboxes").([]any)), 1)
 }
+
+// TestAgentResultType has results of the newest version of the protocol say
+// that they are whole, by which clients know them.
+func TestAgentResultType(t *testing.T) {
+	is := is.New(t)
+	s, key := agentServer(t, nil)
+	for tool, args := range map[string]string{
+		"list_sandboxes": `{}`, "get_sandbox": `{}`, "sandbox": `{"op":"list_sandboxes"}`, "describe": `{"op":"list_sandboxes"}`,
+		"run_command": `{"command":"true"}`, "get_sandbox_by_id": `{"id":"nosuch"}`,
+	} {
+		resp, body := poster{s.URL, key}.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+args+`,"_meta":{
+			"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},
+			"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}}}`,
+			"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
+		is.Equal(resp.StatusCode, 200)
+		is.True(strings.Contains(body, `"resultType":"complete"`))
+	}
+}

@@ -195,10 +195,27 @@ func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, leave := s.sessions.within(ctx, req.Session)
 		defer leave()
 		if op := s.operations[req.Params.Name]; op != nil {
-			return s.perform(ctx, req, op, req.Params.Arguments)
+			return next(ctx, method, named(req, op))
 		}
 		return next(ctx, method, r)
 	}
+}
+
+// named is the call of an operation's name as that of the tool that has it, of
+// which the SDK knows what its result needs in which version of the protocol.
+func named(req *sdk.CallToolRequest, op *operation) *sdk.CallToolRequest {
+	in := input{"op": quote(op.Name)}
+	if len(req.Params.Arguments) > 0 {
+		in["input"] = req.Params.Arguments
+	}
+	params, call := *req.Params, *req
+	params.Name = op.Tool
+	var err error
+	if params.Arguments, err = json.Marshal(in); err != nil {
+		panic(err) // of what has been JSON
+	}
+	call.Params = &params
+	return &call
 }
 
 // perform carries out an operation.

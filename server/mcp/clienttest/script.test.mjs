@@ -1,26 +1,45 @@
-// One script for the tools, over a pipe and over HTTP, with the client in TypeScript.
+// One script for the tools, over a pipe and over HTTP, with the clients in TypeScript: the one that most agents have, and the one
+// after it, which can do without a session.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as second from '@modelcontextprotocol/client';
+import * as secondStdio from '@modelcontextprotocol/client/stdio';
+import * as first from '@modelcontextprotocol/sdk/client/index.js';
+import * as firstStdio from '@modelcontextprotocol/sdk/client/stdio.js';
+import * as firstHTTP from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 import { key, program, start } from './sandboxd.mjs';
 
-function http(url, credential = key) {
+const clients = {
+  'the first': {
+    ...first, ...firstStdio, ...firstHTTP, options: {}, sessions: true,
+    callTool: (client, params, options) => client.callTool(params, undefined, options),
+  },
+  'the second': {
+    ...second, ...secondStdio, options: {}, sessions: true,
+    callTool: (client, params, options) => client.callTool(params, options),
+  },
+  'the second without sessions': {
+    ...second, ...secondStdio, options: { versionNegotiation: { mode: 'auto' } }, sessions: false,
+    callTool: (client, params, options) => client.callTool(params, options),
+  },
+};
+
+function http(kind, url, credential = key) {
   const headers = credential ? { Authorization: `Bearer ${credential}` } : {};
-  return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+  return new kind.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
 }
 
-async function connect(transport) {
-  const client = new Client({ name: 'test', version: '1' });
+async function connect(kind, transport) {
+  const client = new kind.Client({ name: 'test', version: '1' }, kind.options);
   await client.connect(transport);
+  client.kind = kind;
   return client;
 }
 
 async function call(client, name, args = {}, options = {}) {
-  const result = await client.callTool({ name, arguments: args }, undefined, options);
+  const result = await client.kind.callTool(client, { name, arguments: args }, options);
   return { ...result, text: result.content.find((c) => c.type === 'text')?.text, value: result.structuredContent };
 }
 
@@ -100,32 +119,38 @@ async function script(t, client) {
   });
 }
 
-test('over a pipe', async (t) => {
-  const client = await connect(new StdioClientTransport({ command: program, args: ['mcp'], env: process.env }));
-  await script(t, client);
-  await client.close();
-});
-
-test('over HTTP', async (t) => {
-  const server = await start(t);
-  const transport = http(server.url);
-  const client = await connect(transport);
-  assert.ok(transport.sessionId);
-  await script(t, client);
-  await t.test('without a credential nothing is called', async () => {
-    const stranger = await connect(http(server.url, ''));
-    await stranger.listTools();
-    await call(stranger, 'describe', { op: 'list_sandboxes' });
-    await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
-    await stranger.close();
-  });
-  await t.test('a server that was started anew does not know the session, and begins another', async () => {
-    await server.again();
-    await assert.rejects(call(client, 'list_sandboxes'), { code: 404 });
+for (const [name, kind] of Object.entries(clients)) {
+  test(`${name}, over a pipe`, async (t) => {
+    const client = await connect(kind, new kind.StdioClientTransport({ command: program, args: ['mcp'], env: process.env }));
+    await script(t, client);
     await client.close();
-    const anew = await connect(http(server.url));
-    assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
-    await anew.transport.terminateSession();
-    await anew.close();
   });
-});
+
+  test(`${name}, over HTTP`, async (t) => {
+    const server = await start(t);
+    const transport = http(kind, server.url);
+    const client = await connect(kind, transport);
+    assert.equal(!!transport.sessionId, kind.sessions);
+    await script(t, client);
+    await t.test('without a credential nothing is called', async () => {
+      const stranger = await connect(kind, http(kind, server.url, ''));
+      await stranger.listTools();
+      await call(stranger, 'describe', { op: 'list_sandboxes' });
+      await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
+      await stranger.close();
+    });
+    await t.test('a server that was started anew goes on', async () => {
+      await server.again();
+      if (!kind.sessions) {
+        assert.deepEqual((await call(client, 'list_sandboxes')).value.sandboxes, []);
+        return;
+      }
+      await assert.rejects(call(client, 'list_sandboxes'), (error) => (error.status ?? error.code) === 404);
+      const anew = await connect(kind, http(kind, server.url));
+      assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
+      await anew.transport.terminateSession();
+      await anew.close();
+    });
+    await client.close();
+  });
+}
