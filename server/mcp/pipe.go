@@ -93,16 +93,17 @@ func (l *lines) take(line []byte, long bool) error {
 	if _, bad := look(line); bad != nil {
 		return l.refuse(bad)
 	}
-	if line[0] != '[' {
-		l.ready = append(line, '\n')
-		return nil
-	}
-	var batch []json.RawMessage // one by one, as not every version has them together
-	if err := json.Unmarshal(line, &batch); err != nil {
-		return err
+	batch := []json.RawMessage{line}
+	if line[0] == '[' { // one by one, as not every version has them together
+		if err := json.Unmarshal(line, &batch); err != nil {
+			return err
+		}
 	}
 	for _, message := range batch {
-		l.ready = append(append(l.ready, bytes.ReplaceAll(message, []byte("\n"), nil)...), '\n')
+		if _, err := jsonrpc.DecodeMessage(message); err != nil { // which would be the end, as of what is nested too deeply
+			return l.refuse(invalid(nil, err.Error()))
+		}
+		l.ready = append(append(l.ready, message...), '\n')
 	}
 	return nil
 }

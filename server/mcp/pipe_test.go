@@ -2,10 +2,13 @@ package mcp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -55,6 +58,8 @@ func TestPipe(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":5,"method":"nosuch"}`, float64(5), -32601},
 		{`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":[]}`, float64(6), -32602},
 		{`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"describe","arguments":[]}}`, float64(7), -32602},
+		{`{"jsonrpc":"2.0","id":8,"method":"ping","params":{"x":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`, nil, -32600},
+		{`{"jsonrpc":"2.0","id":8,"result":1,"error":2}`, nil, -32600},
 		{`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"ping"}`, nil, -32600},
 	} {
 		id, code, _ := ask(wrong.line)
@@ -69,4 +74,27 @@ func TestPipe(t *testing.T) {
 	is.True(ok)
 	toTools.Close()
 	is.NoErr(<-done)
+}
+
+// TestPanic has an API that panics fail the call, and not the program.
+func TestPanic(t *testing.T) {
+	is := is.New(t)
+	var log bytes.Buffer
+	tools, err := mcp.New(mcp.Config{
+		API:    http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("not for callers") }),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	is.NoErr(err)
+	for _, call := range []string{
+		`{"name":"list_sandboxes"}`, `{"name":"sandbox","arguments":{"op":"list_sandboxes"}}`, `{"name":"run_command","arguments":{"command":"ls"}}`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+call+`}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		tools.ServeHTTP(w, r)
+		is.True(strings.Contains(w.Body.String(), `"isError":true`))
+		is.True(strings.Contains(w.Body.String(), "its log says why"))
+		is.True(!strings.Contains(w.Body.String(), "not for callers"))
+	}
+	is.Equal(strings.Count(log.String(), "not for callers"), 3)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -181,7 +182,7 @@ func (s *Server) operate(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 
 // byName has an operation's name be a tool's, without the list being long.
 func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
 		if session, ok := r.GetSession().(*sdk.ServerSession); ok && method == "initialize" && session.ID() != "" {
 			s.sessions.hold(ctx, session)
 		}
@@ -194,6 +195,11 @@ func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		ctx, leave := s.sessions.within(ctx, req.Session)
 		defer leave()
+		defer func() {
+			if v := recover(); v != nil {
+				result, err = s.failed(fmt.Errorf("panic: %v\n%s", v, debug.Stack())), nil
+			}
+		}()
 		if op := s.operations[req.Params.Name]; op != nil {
 			return next(ctx, method, named(req, op))
 		}
