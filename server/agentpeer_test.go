@@ -334,7 +334,9 @@ func TestAgentHangs(t *testing.T) {
 // nobody in another's.
 func TestAgentSessions(t *testing.T) {
 	is := is.New(t)
-	s, key := agentServer(t, nil)
+	m, keys := newMemory(t), keyring{}
+	s := start(t, server.Config{Sandboxes: m.For, Keys: keys})
+	key := keys.add("acme", "ada", false)
 	p := poster{s.URL, key}
 	const n = 1000
 	ids := make([]string, n)
@@ -382,6 +384,7 @@ func TestAgentSessions(t *testing.T) {
 		}
 	}
 	is.Equal(last, "")
+	is.True(poster{s.URL, keys.add("acme", "bob", false)}.begin(t) != "") // which takes nobody else's
 	a := newAgent(t, s.URL, key, "2025-06-18")
 	is.Equal(a.ID(), "")
 	a.call(t, "list_sandboxes", nil)

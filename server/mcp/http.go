@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	// sessionIdle is how long a session lives that nobody uses, and
-	// maxSessions how many there are; who comes later does without.
+	// sessionIdle is how long a session lives that nobody uses, maxSessions
+	// how many there are, and ownSessions how many of them are one owner's; who
+	// comes later does without.
 	sessionIdle = 30 * time.Minute
-	maxSessions = 1024
+	maxSessions = 4096
+	ownSessions = 1024
 
 	sessionHeader  = "Mcp-Session-Id"
 	protocolHeader = "Mcp-Protocol-Version"
@@ -202,7 +204,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, messages []message
 	r.Header = r.Header.Clone()
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	if stream && r.Header.Get(sessionHeader) == "" && len(messages) == 1 && messages[0].Method == "initialize" {
-		if owner, err := admitted(); err == nil {
+		if owner, err := admitted(); err == nil && s.sessions.count(owner) < ownSessions {
 			s.inSessions.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, owner)))
 			return
 		}

@@ -61,6 +61,19 @@ func (s *sessions) isOf(id, owner string) bool {
 	return h == nil || h.owner == owner
 }
 
+// count is how many sessions an owner has.
+func (s *sessions) count(owner string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, h := range s.of {
+		if h.owner == owner {
+			n++
+		}
+	}
+	return n
+}
+
 // end ends what is done for a session, for which its end would wait.
 func (s *sessions) end(id string) {
 	s.mu.Lock()
