@@ -201,3 +201,26 @@ func TestAgentTypes(t *testing.T) {
 	text, _ := a.call(t, "read_file", arguments{"id": id, "path": "f", "nosuch": 1}) // as the API has it
 	is.Equal(text, "kept")
 }
+
+// TestAgentTimeout has a model see what a command printed whose time was over.
+func TestAgentTimeout(t *testing.T) {
+	is := is.New(t)
+	m, keys := newMemory(t), keyring{}
+	m.Programs = map[string]sandboxtest.Program{"slow": func(ctx context.Context, p *sandboxtest.Proc) int {
+		for i := range 20_000 {
+			fmt.Fprintln(p.Stdout, "line", i)
+		}
+		<-ctx.Done()
+		return 1
+	}}
+	s := start(t, server.Config{Sandboxes: m.For, Keys: keys})
+	a := newAgent(t, s.URL, keys.add("acme", "ada", false), "")
+	text, r := a.call(t, "run_command", arguments{"argv": []string{"slow"}, "timeoutSec": 1})
+	is.True(r.IsError)
+	is.True(strings.Contains(text, "deadline"))
+	said := r.Content[1].(*mcp.TextContent).Text
+	is.True(strings.HasPrefix(said, "[what it had printed]\nline 0\nline 1\n"))
+	is.True(strings.HasSuffix(said, "line 19999\n"))
+	is.True(strings.Contains(said, "bytes are left out here"))
+	is.True(strings.HasPrefix(r.Content[2].(*mcp.TextContent).Text, "[sandbox ")) // to go on there
+}

@@ -237,9 +237,20 @@ func (s *Server) runCommand(ctx context.Context, req *sdk.CallToolRequest, in in
 		return nil, err
 	}
 	in["id"] = quote(id)
+	ctx, said := recorded(ctx)
 	a, err := s.call(ctx, req, s.operations["run_in_sandbox"], in)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = refusal(a)
+	}
+	if err != nil { // as of one whose time is over
+		r := s.failed(err)
+		if text := said.String(); text != "" {
+			r.Content = append(r.Content, words("[what it had printed]\n"+strings.ToValidUTF8(text, "\uFFFD"))...)
+		}
+		if note != "" {
+			r.Content = append(r.Content, words(note)...)
+		}
+		return r, nil
 	}
 	r, _, err := s.finish(a, id, note)
 	return r, err
