@@ -30,7 +30,7 @@ func (s *server) routeAgents(mux guarded) error {
 	tools, err := mcp.New(mcp.Config{
 		API: http.HandlerFunc(s.serve), Metadata: metadataPath + agentsPath,
 		Admit: s.mayCall, Bare: s.cfg.Agents.Bare,
-		MaxBody: s.cfg.Limits.JSONBody, Logger: s.log,
+		MaxBody: s.cfg.Limits.JSONBody, WriteTime: s.cfg.Limits.BodyTime, Logger: s.log,
 	})
 	if err != nil {
 		return err
@@ -42,10 +42,10 @@ func (s *server) routeAgents(mux guarded) error {
 	return nil
 }
 
-// mayCall says whether a request's credential is good for something.
-func (s *server) mayCall(r *http.Request) error {
-	_, err := s.admission.tenant(r, execDoor)
-	return err
+// mayCall says whose a request's credential is, if it is good for something.
+func (s *server) mayCall(r *http.Request) (owner string, err error) {
+	p, err := s.admission.tenant(r, execDoor)
+	return strconv.Quote(p.Org) + p.User, err
 }
 
 func (s *server) agents(w http.ResponseWriter, r *http.Request, tools http.Handler) {

@@ -267,7 +267,7 @@ func TestAgentsAlone(t *testing.T) {
 		for message, code := range map[string]string{
 			`{"jsonrpc":"2.0","id":1,"method":"nosuch"}`: "-32601",
 			`{"jsonrpc"`:                          "-32700",
-			`[]`:                                  "-32700",
+			`[]`:                                  "-32600",
 			call("nosuch", "{}"):                  "-32602",
 			call("sandbox", "{}"):                 "-32602",
 			call("sandbox", `{"op":["x"]}`):       "-32602",
@@ -337,6 +337,7 @@ func TestAgentRecovers(t *testing.T) {
 	// What the first life had goes with its process, which lives on here.
 	r := httptest.NewRequest(http.MethodDelete, "/v1/mcp", nil)
 	r.Header.Set("Mcp-Session-Id", a.ID())
+	r.Header.Set("Authorization", "Bearer "+key)
 	first.ServeHTTP(httptest.NewRecorder(), r)
 }
 
@@ -465,26 +466,48 @@ func TestAgentOwners(t *testing.T) {
 	is.Equal(field(r, "status"), float64(404))
 }
 
-// BenchmarkAgentCall is a tool's call beside the request that it becomes.
+// BenchmarkAgentCall is a tool's call beside the request that it becomes, by
+// one caller and by several at a time.
 func BenchmarkAgentCall(b *testing.B) {
-	url, key := agentServer(b, nil)
-	a := newAgent(b, url.URL, key, "")
-	_, leased := a.call(b, "lease_sandbox", nil)
+	url, key := agentServer(b, func(c *server.Config) { c.Limits.Rate = 1e6 })
+	_, leased := newAgent(b, url.URL, key, "").call(b, "lease_sandbox", nil)
 	id := field(leased, "id").(string)
-	b.Run("tool", func(b *testing.B) {
-		for b.Loop() {
-			a.call(b, "exec_sandbox", arguments{"id": id, "argv": []string{"true"}})
+	client := &http.Client{Transport: bearer{key}}
+	post := func(b *testing.B, path, body string) {
+		resp, err := client.Post(url.URL+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
 		}
-	})
-	b.Run("rest", func(b *testing.B) {
-		client := &http.Client{Transport: bearer{key}}
-		for b.Loop() {
-			resp, err := client.Post(url.URL+"/v1/sandbox/"+id+"/exec", "application/json", strings.NewReader(`{"argv":["true"]}`))
-			if err != nil {
-				b.Fatal(err)
+		defer resp.Body.Close()
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			b.Fatal(resp.Status, err)
+		}
+	}
+	message := toolCall(1, "exec_sandbox", arguments{"id": id, "argv": []string{"true"}})
+	for name, call := range map[string]func(*testing.B){
+		"rest": func(b *testing.B) { post(b, "/v1/sandbox/"+id+"/exec", `{"argv":["true"]}`) },
+		"tool": func(b *testing.B) { post(b, "/v1/mcp", message) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				call(b)
 			}
-			io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-		}
-	})
+		})
+		b.Run(name+" by 16", func(b *testing.B) {
+			b.SetParallelism(8) // of two processors
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					call(b)
+				}
+			})
+		})
+	}
+	for _, version := range versions {
+		a := newAgent(b, url.URL, key, version)
+		b.Run("client "+version, func(b *testing.B) {
+			for b.Loop() {
+				a.call(b, "exec_sandbox", arguments{"id": id, "argv": []string{"true"}})
+			}
+		})
+	}
 }

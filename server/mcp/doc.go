@@ -25,5 +25,16 @@
 // The answer is text and structured content. Images that a program made come
 // along as images. What an operation refuses is a result that is an error,
 // with the sentence; that a program fails is none. What a program says is told
-// as progress while it runs, if the caller wants that.
+// as progress while it runs, if the caller wants that. Of much output the five
+// plain tools say the two ends, of which the structured content has all; a
+// result that would be a larger message than clients read is an error.
+//
+// # Sessions
+//
+// Over HTTP most requests stand for themselves: when the caller goes away in
+// the middle, what it asked for ends. Callers of older versions of the protocol
+// begin a session, which is theirs alone; what it runs outlives a connection,
+// and ends by a word or with the session. One that nobody uses for half an hour
+// is over, and one that there is not, as after a restart, is answered by 404,
+// upon which clients begin another.
 package mcp

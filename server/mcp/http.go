@@ -3,13 +3,14 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -19,10 +20,12 @@ import (
 )
 
 const (
-	// sessionIdle is how long a session lives that nobody uses, and
-	// maxSessions how many there are; who comes later does without.
+	// sessionIdle is how long a session lives that nobody uses, maxSessions
+	// how many there are, and ownSessions how many of them are one owner's; who
+	// comes later does without.
 	sessionIdle = 30 * time.Minute
-	maxSessions = 1024
+	maxSessions = 4096
+	ownSessions = 1024
 
 	sessionHeader  = "Mcp-Session-Id"
 	protocolHeader = "Mcp-Protocol-Version"
@@ -44,7 +47,7 @@ func (s *Server) serveHTTP() {
 		// and a proxy on this machine asks under another name.
 		DisableLocalhostProtection: true,
 	}
-	s.sessions = sdk.NewStreamableHTTPHandler(get, &options)
+	s.inSessions = sdk.NewStreamableHTTPHandler(get, &options)
 	options.Stateless = true
 	streams, values := options, options
 	values.JSONResponse = true
@@ -60,89 +63,100 @@ func (s *Server) newSession() string {
 			return ""
 		}
 	}
-	return newSessionID()
-}
-
-// A message is what is looked at of one before anything else.
-type message struct {
-	ID     json.RawMessage
-	Method string
-	Params struct{ Name string }
-}
-
-// known are the methods that there are, without those of notifications.
-var known = []string{
-	"initialize", "ping", "server/discover", "tools/list", "tools/call", "logging/setLevel", "completion/complete",
-	"prompts/list", "prompts/get", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe",
-	"resources/unsubscribe", "subscriptions/listen",
+	return rand.Text()
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	admitted := sync.OnceValues(func() (string, error) {
+		if s.cfg.Admit == nil {
+			return "", nil
+		}
+		return s.cfg.Admit(r)
+	})
+	answer := s.newAnswering(w, r)
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodDelete:
-		s.sessions.ServeHTTP(w, r)
+		if !s.strange(answer, r, admitted) {
+			s.sessions.end(r.Header.Get(sessionHeader))
+			s.inSessions.ServeHTTP(answer, r)
+		}
 		return
 	default: // there is nothing that would be told unasked
 		w.Header().Set("Allow", "POST, DELETE")
-		answerError(w, http.StatusMethodNotAllowed, nil, jsonrpc.CodeInvalidRequest, "this address takes POST and DELETE")
+		answerError(answer, http.StatusMethodNotAllowed, nil, jsonrpc.CodeInvalidRequest, "this address takes POST and DELETE")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if err != nil {
 		status, text := http.StatusBadRequest, "the message ends in the middle"
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			status, text = http.StatusRequestEntityTooLarge, "the message exceeds "+strconv.FormatInt(s.cfg.MaxBody, 10)+" bytes"
+			status, text = http.StatusRequestEntityTooLarge, tooLong(s.cfg.MaxBody)
 		}
-		answerError(w, status, nil, jsonrpc.CodeInvalidRequest, text)
+		answerError(answer, status, nil, jsonrpc.CodeInvalidRequest, text)
 		return
 	}
-	messages, err := look(body)
-	if err != nil {
-		answerError(w, http.StatusBadRequest, nil, jsonrpc.CodeParseError, err.Error())
+	messages, bad := look(body)
+	if bad != nil {
+		answerError(answer, statusOf(r, bad), bad.id, bad.code, bad.text)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if m := &messages[0]; m.Method == "server/discover" && len(m.ID) > 0 && r.Header.Get(protocolHeader) < requestProtocol {
-		discover(w, m.ID)
+	if m := &messages[0]; m.Method == "server/discover" && len(m.ID) > 0 && !isNew(r) {
+		discover(answer, m.ID)
 		return
 	}
-	if !s.refused(w, r, messages) {
-		s.pass(w, r, messages)
+	if len(messages) == 1 {
+		answer.id = messages[0].ID
+	}
+	if !s.refused(answer, r, messages, admitted) && !s.strange(answer, r, admitted) {
+		s.pass(answer, r, messages, admitted)
 	}
 }
 
-// look reads what messages there are: one, or in old versions several.
-func look(body []byte) ([]message, error) {
-	body = bytes.TrimSpace(body)
-	if len(body) > 0 && body[0] == '[' {
-		var list []message
-		if err := json.Unmarshal(body, &list); err != nil || len(list) == 0 {
-			return nil, errors.New("no JSON-RPC messages")
-		}
-		return list, nil
+// admit says whose a request is. It asks once.
+type admit func() (owner string, err error)
+
+// strange answers who has somebody else's session as if there were none.
+func (s *Server) strange(w http.ResponseWriter, r *http.Request, admitted admit) bool {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		return false
 	}
-	list := make([]message, 1)
-	if err := json.Unmarshal(body, &list[0]); err != nil {
-		return nil, errors.New("no JSON-RPC message: " + err.Error())
+	owner, err := admitted()
+	if err == nil && s.sessions.isOf(id, owner) {
+		return false
 	}
-	return list, nil
+	http.Error(w, "session not found", http.StatusNotFound) // as the SDK has it
+	return true
+}
+
+// isNew reports whether a request stands for itself.
+func isNew(r *http.Request) bool { return r.Header.Get(protocolHeader) >= requestProtocol }
+
+// statusOf is what an error of the protocol goes with. What has an id is
+// answered, in older versions of the protocol, as any other call is.
+func statusOf(r *http.Request, e *badMessage) int {
+	if len(e.id) > 0 && !isNew(r) {
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
 }
 
 // refused answers what needs a credential and has none that is good, and what
 // asks for a method that there is not.
-func (s *Server) refused(w http.ResponseWriter, r *http.Request, messages []message) bool {
+func (s *Server) refused(w http.ResponseWriter, r *http.Request, messages []message, admitted admit) bool {
 	for i := range messages {
 		m := &messages[i]
-		if m.Method == "tools/call" && m.Params.Name != describeTool && s.cfg.Admit != nil {
-			if err := s.cfg.Admit(r); err != nil {
+		if m.Method == "tools/call" && m.Tool != describeTool {
+			if _, err := admitted(); err != nil {
 				s.unauthorized(w, r, m.ID, err)
 				return true
 			}
 		}
-		isNew := r.Header.Get(protocolHeader) >= requestProtocol // for which the SDK answers
-		if len(m.ID) > 0 && m.Method != "" && !slices.Contains(known, m.Method) && len(messages) == 1 && !isNew {
+		// Of a newer version the SDK answers.
+		if len(m.ID) > 0 && m.Method != "" && !slices.Contains(known, m.Method) && !isNew(r) {
 			answerError(w, http.StatusOK, m.ID, jsonrpc.CodeMethodNotFound, "there is no method of that name")
 			return true
 		}
@@ -185,16 +199,19 @@ func Origin(r *http.Request) string {
 }
 
 // pass has the SDK answer.
-func (s *Server) pass(w http.ResponseWriter, r *http.Request, messages []message) {
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, messages []message, admitted admit) {
 	stream := takes(r.Header.Values("Accept"), "text/event-stream")
 	r.Header = r.Header.Clone()
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
-	begins := len(messages) == 1 && messages[0].Method == "initialize"
+	if stream && r.Header.Get(sessionHeader) == "" && len(messages) == 1 && messages[0].Method == "initialize" {
+		if owner, err := admitted(); err == nil && s.sessions.count(owner) < ownSessions {
+			s.inSessions.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, owner)))
+			return
+		}
+	}
 	switch {
 	case r.Header.Get(sessionHeader) != "":
-		s.sessions.ServeHTTP(w, r)
-	case begins && stream && (s.cfg.Admit == nil || s.cfg.Admit(r) == nil):
-		s.sessions.ServeHTTP(w, r)
+		s.inSessions.ServeHTTP(w, r)
 	case stream:
 		s.streams.ServeHTTP(w, withRequest(r))
 	default:
@@ -213,56 +230,4 @@ func takes(values []string, kind string) bool {
 		}
 	}
 	return false
-}
-
-type requestKey struct{}
-
-// withRequest has what is done for a request know when its caller has gone:
-// without a session nobody else can have it stopped.
-func withRequest(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
-}
-
-// withinRequest ends a context with the request that it is for, if that stands
-// for itself.
-func withinRequest(ctx context.Context) (context.Context, context.CancelFunc) {
-	request, ok := ctx.Value(requestKey{}).(context.Context)
-	if !ok {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(request, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
-// discover answers who asks what there is without saying by which version. The
-// SDK answers the others.
-func discover(w http.ResponseWriter, id json.RawMessage) {
-	writeMessage(w, http.StatusOK, id, "result", map[string]any{
-		"protocolVersion": requestProtocol, "supportedVersions": sdk.SupportedProtocolVersions(),
-		"capabilities": map[string]any{"tools": map[string]any{"listChanged": false}},
-		"serverInfo":   implementation,
-	})
-}
-
-// answerError answers with an error of JSON-RPC.
-func answerError(w http.ResponseWriter, status int, id json.RawMessage, code int64, text string) {
-	if len(id) == 0 {
-		id = json.RawMessage("null")
-	}
-	writeMessage(w, status, id, "error", map[string]any{"code": code, "message": text})
-}
-
-func writeMessage(w http.ResponseWriter, status int, id json.RawMessage, kind string, v any) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, kind: v})
-	if err != nil {
-		status, body = http.StatusBadRequest, nil // of an id that is none
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	w.Write(body)
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"path"
 	"slices"
@@ -20,8 +21,9 @@ const (
 var imageNames = []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
 
 // images are those that a run of the code interpreter made. One that cannot be
-// had, or is none, is left out: the result names its file.
-func (s *Server) images(ctx context.Context, req *sdk.CallToolRequest, ran []byte) []sdk.Content {
+// had, or is none, or does not fit into the room in a message, is left out: the
+// result names its file.
+func (s *Server) images(ctx context.Context, req *sdk.CallToolRequest, ran []byte, room int) []sdk.Content {
 	var out struct {
 		SessionID string `json:"session_id"`
 		Files     []struct{ ID, Name string }
@@ -37,14 +39,17 @@ func (s *Server) images(ctx context.Context, req *sdk.CallToolRequest, ran []byt
 		if !slices.Contains(imageNames, strings.ToLower(path.Ext(f.Name))) {
 			continue
 		}
-		if image := s.image(ctx, req, out.SessionID, f.ID); image != nil {
-			list = append(list, image)
+		image := s.image(ctx, req, out.SessionID, f.ID)
+		if image == nil || base64.StdEncoding.EncodedLen(len(image.Data)) > room {
+			continue
 		}
+		room -= base64.StdEncoding.EncodedLen(len(image.Data)) + frameSize
+		list = append(list, image)
 	}
 	return list
 }
 
-func (s *Server) image(ctx context.Context, req *sdk.CallToolRequest, session, file string) sdk.Content {
+func (s *Server) image(ctx context.Context, req *sdk.CallToolRequest, session, file string) *sdk.ImageContent {
 	r, err := s.operations["get_exec_download"].request(ctx, input{"session_id": quote(session), "fileId": quote(file)})
 	if err != nil {
 		return nil
@@ -53,7 +58,7 @@ func (s *Server) image(ctx context.Context, req *sdk.CallToolRequest, session, f
 	if err != nil || !a.ok() || a.over || !imageKinds[kindOf(a.body.Bytes())] {
 		return nil
 	}
-	return content("", a.body.Bytes())
+	return &sdk.ImageContent{MIMEType: kindOf(a.body.Bytes()), Data: a.body.Bytes()}
 }
 
 func quote(s string) json.RawMessage {

@@ -1,13 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,9 +20,10 @@ type Config struct {
 	// API serves the operations. It is required.
 	API http.Handler
 
-	// Admit says whether a request's credential is good, or why not, for calls
-	// over HTTP. Without it all are let through to the API, which asks too.
-	Admit func(r *http.Request) error
+	// Admit says whose a request's credential is, or why it is not good, for
+	// calls over HTTP. A session is the owner's who began it. Without it all
+	// are let through to the API, which asks too.
+	Admit func(r *http.Request) (owner string, err error)
 	// Metadata is the address, below the server's own, that tells where
 	// credentials come from; a refusal names it.
 	Metadata string
@@ -32,8 +34,12 @@ type Config struct {
 	// Bare leaves out the tools that are no operations.
 	Bare bool
 
-	// MaxBody bounds a message over HTTP; 0 is 4 MiB.
+	// MaxBody bounds a message; 0 is 4 MiB.
 	MaxBody int64
+
+	// WriteTime is how long a caller over HTTP may take nothing of what it is
+	// told; 0 is 30 seconds.
+	WriteTime time.Duration
 
 	// Logger takes what callers are not told. Nil discards it.
 	Logger *slog.Logger
@@ -45,14 +51,17 @@ type Server struct {
 	log        *slog.Logger
 	operations map[string]*operation // by both names
 	sdk        *sdk.Server
-	places     places
+	sessions   sessions
 
-	sessions, streams, values http.Handler
+	inSessions, streams, values http.Handler
 }
 
 var implementation = &sdk.Implementation{Name: "sandbox", Title: "Sandbox", Version: "1"}
 
-const defaultMaxBody = 4 << 20
+const (
+	defaultMaxBody   = 4 << 20
+	defaultWriteTime = 30 * time.Second
+)
 
 // New returns the Server of the operations of this module's document.
 func New(cfg Config) (*Server, error) {
@@ -60,6 +69,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("mcp: Config.API is required")
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, defaultMaxBody)
+	cfg.WriteTime = cmp.Or(cfg.WriteTime, defaultWriteTime)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -80,15 +90,6 @@ func New(cfg Config) (*Server, error) {
 	s.sdk.AddReceivingMiddleware(s.byName)
 	s.serveHTTP()
 	return s, nil
-}
-
-// Serve serves one caller over a pipe, until ctx ends or the caller closes in.
-func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.sdk.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 func instructions(bare bool) string {
@@ -113,11 +114,21 @@ func (s *Server) header(req *sdk.CallToolRequest) http.Header {
 // arguments are the fields of what a tool was called with.
 func arguments(raw json.RawMessage) (input, error) {
 	in := input{}
-	if len(raw) == 0 || string(raw) == "null" {
+	if !isObject(raw) {
+		return nil, inputError("want an object")
+	}
+	if len(raw) == 0 {
 		return in, nil
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return nil, inputError("want an object: " + err.Error())
 	}
+	maps.DeleteFunc(in, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	return in, nil
+}
+
+// isObject reports whether what may be left out is none or an object.
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || raw[0] == '{' || string(raw) == "null"
 }

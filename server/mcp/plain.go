@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -88,40 +90,49 @@ func needed(schema map[string]any, in input) error {
 
 // place is the sandbox to work in, and what is to be said about it.
 func (s *Server) place(ctx context.Context, req *sdk.CallToolRequest, in input) (id, note string, err error) {
-	if id, err = text("id", in["id"]); id != "" || err != nil {
+	if id, err = stringIn(in, "id"); id != "" || err != nil {
 		return id, "", err
 	}
-	session, last := req.Session.ID(), ""
-	if !standsAlone(ctx) {
-		last = s.places.get(session)
+	if standsAlone(ctx) {
+		id, err = s.lease(ctx, req, "")
+		return id, "[sandbox " + id + ": give it as id to go on there]", err
 	}
-	a, err := s.call(ctx, req, s.operations["lease_sandbox"], input{"id": quote(last)})
+	h := s.sessions.hold(ctx, req.Session)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id, err = s.lease(ctx, req, h.place); err != nil {
+		return "", "", err
+	}
+	return id, h.moved(id), nil
+}
+
+// lease leases a sandbox, the one of an id if that is there.
+func (s *Server) lease(ctx context.Context, req *sdk.CallToolRequest, id string) (string, error) {
+	a, err := s.call(ctx, req, s.operations["lease_sandbox"], input{"id": quote(id)})
 	if err == nil {
 		err = refusal(a)
 	}
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	var leased struct{ ID string }
 	if err := json.Unmarshal(a.body.Bytes(), &leased); err != nil {
-		return "", "", err
+		return "", err
 	}
-	return leased.ID, s.moved(ctx, session, last, leased.ID), nil
+	return leased.ID, nil
 }
 
 // moved keeps in mind where a session works, and says what is new about it.
-func (s *Server) moved(ctx context.Context, session, last, id string) string {
-	if id == last {
+func (h *held) moved(id string) string {
+	last := h.place
+	h.place = id
+	switch last {
+	case id:
 		return ""
+	case "":
+		return "[sandbox " + id + "]"
 	}
-	if standsAlone(ctx) {
-		return "[sandbox " + id + ": give it as id to go on there]"
-	}
-	s.places.set(session, id)
-	if last != "" {
-		return "[sandbox " + id + ": the one before has ended, and its files are gone]"
-	}
-	return "[sandbox " + id + "]"
+	return "[sandbox " + id + ": " + lost
 }
 
 // ran is what an operation that runs something answers.
@@ -133,10 +144,11 @@ type ran struct {
 	Files          []struct{ Name string }
 }
 
-// say tells how a program ended, as a person reads it.
+// say tells how a program ended, as a person reads it. The structured content
+// has all that was printed, of which this has the two ends.
 func (r *ran) say(note string) []sdk.Content {
 	var b strings.Builder
-	b.WriteString(r.Stdout)
+	b.WriteString(ends(r.Stdout, inFile))
 	part := func(text string) {
 		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
 			b.WriteString("\n")
@@ -144,7 +156,7 @@ func (r *ran) say(note string) []sdk.Content {
 		b.WriteString(text)
 	}
 	if r.Stderr != "" {
-		part("[stderr]\n" + r.Stderr)
+		part("[stderr]\n" + ends(r.Stderr, inFile))
 	}
 	if code := r.ExitCode + r.Code; code != 0 { // one of which is there
 		part("[exit code " + strconv.Itoa(code) + "]")
@@ -153,11 +165,7 @@ func (r *ran) say(note string) []sdk.Content {
 		part("[ended by " + r.Cause + "]")
 	}
 	if len(r.Files) > 0 {
-		names := make([]string, len(r.Files))
-		for i, f := range r.Files {
-			names[i] = f.Name
-		}
-		part("[files: " + strings.Join(names, ", ") + "]")
+		part("[files: " + r.names() + "]")
 	}
 	if note != "" {
 		part(note)
@@ -168,18 +176,57 @@ func (r *ran) say(note string) []sdk.Content {
 	return words(b.String())
 }
 
+// names are those of the files that it made, as many as somebody reads.
+func (r *ran) names() string {
+	names := make([]string, 0, len(r.Files))
+	for i, f := range r.Files {
+		if i == maxNames {
+			names = append(names, fmt.Sprintf("and %d more", len(r.Files)-i))
+			break
+		}
+		names = append(names, inLine(f.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// inLine is a file's name as a part of a line: one that would end the line, or
+// look like another one's, is quoted.
+func inLine(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// inFile is what to do about output of which the middle is left out.
+const inFile = "; have it written to a file to read all of it"
+
+// ends is a text without its middle, if it is more than a model can read.
+func ends(text, advice string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	head := string(wholeRunes([]byte(text[:maxText/2])))
+	tail := text[len(text)-maxText/2:]
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	left := len(text) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[%d bytes are left out here%s]\n%s", head, left, advice, tail)
+}
+
 // finish is the result of a run, with the images of it that there are.
 func (s *Server) finish(a *answer, id, note string) (*sdk.CallToolResult, *ran, error) {
 	if err := refusal(a); err != nil {
 		return nil, nil, err
 	}
 	var out ran
-	fields := map[string]any{}
+	fields := input{}
 	if a.over || json.Unmarshal(a.body.Bytes(), &out) != nil || json.Unmarshal(a.body.Bytes(), &fields) != nil {
 		return nil, nil, errBroken
 	}
 	if id != "" {
-		fields["id"] = id
+		fields["id"] = quote(id)
 	}
 	return &sdk.CallToolResult{Content: out.say(note), StructuredContent: fields}, &out, nil
 }
@@ -190,44 +237,66 @@ func (s *Server) runCommand(ctx context.Context, req *sdk.CallToolRequest, in in
 		return nil, err
 	}
 	in["id"] = quote(id)
+	ctx, said := recorded(ctx)
 	a, err := s.call(ctx, req, s.operations["run_in_sandbox"], in)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = refusal(a)
+	}
+	if err != nil { // as of one whose time is over
+		r := s.failed(err)
+		if text := said.String(); text != "" {
+			r.Content = append(r.Content, words("[what it had printed]\n"+strings.ToValidUTF8(text, "\uFFFD"))...)
+		}
+		if note != "" {
+			r.Content = append(r.Content, words(note)...)
+		}
+		return r, nil
 	}
 	r, _, err := s.finish(a, id, note)
 	return r, err
 }
 
 func (s *Server) runCode(ctx context.Context, req *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
-	named, err := text("session_id", in["session_id"])
+	named, err := stringIn(in, "session_id")
 	if err != nil {
 		return nil, err
 	}
-	last, session := named, req.Session.ID()
-	if last == "" && !standsAlone(ctx) {
-		last = s.places.get(session)
-		in["session_id"] = quote(last)
+	id, note := named, ""
+	if named == "" && !standsAlone(ctx) {
+		if id, note, err = s.place(ctx, req, input{}); err != nil {
+			return nil, err
+		}
 	}
+	in["session_id"] = quote(id)
 	a, err := s.call(ctx, req, s.operations["post_exec"], in)
 	if err != nil {
 		return nil, err
 	}
-	r, out, err := s.finish(a, "", "")
+	r, out, err := s.finish(a, "", note)
 	if err != nil {
 		return nil, err
 	}
-	if named == "" || out.Session != named {
-		r.Content = out.say(strings.Replace(s.moved(ctx, session, last, out.Session), "as id", "as session_id", 1))
+	switch {
+	case id == "":
+		r.Content = out.say("[sandbox " + out.Session + ": give it as session_id to go on there]")
+	case id != out.Session:
+		r.Content = out.say("[sandbox " + out.Session + ": " + lost)
 	}
-	r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes())...)
+	r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes(), maxResult-size(r))...)
 	return r, nil
 }
 
+// lost is what is to be said of a sandbox that took another one's place.
+const lost = "the one before has ended, and its files are gone]"
+
 const (
-	// maxText is how much of a text file is shown at a time, and maxFile how
-	// large an image or another file may be.
-	maxText = 256 << 10
+	// maxText is how much of a text is shown at a time, in bytes: more than
+	// some 20,000 words are more than a model can be told at once.
+	maxText = 64 << 10
+	// maxFile is how large an image or another file may be.
 	maxFile = 4 << 20
+	// maxNames bounds how many files are named.
+	maxNames = 100
 )
 
 // files is a request for a sandbox's files.
@@ -245,15 +314,18 @@ func (s *Server) files(ctx context.Context, method, id string, query url.Values,
 
 // inFile is what the tools for files are called with.
 func (s *Server) inFile(ctx context.Context, req *sdk.CallToolRequest, in input) (id, note string, query url.Values, err error) {
-	query = url.Values{}
-	for _, name := range []string{"path", "offset"} {
-		value, err := text(name, in[name])
-		if err != nil {
-			return "", "", nil, err
-		}
-		if value != "" {
-			query.Set(name, value)
-		}
+	query = url.Values{"verbatim": {"1"}} // a name is one, whatever is in it
+	path, err := stringIn(in, "path")
+	if err != nil {
+		return "", "", nil, err
+	}
+	query.Set("path", path)
+	offset, err := text("offset", in["offset"])
+	if err != nil {
+		return "", "", nil, err
+	}
+	if offset != "" {
+		query.Set("offset", offset)
 	}
 	id, note, err = s.place(ctx, req, in)
 	return id, note, query, err
@@ -284,7 +356,7 @@ func (s *Server) readFile(ctx context.Context, req *sdk.CallToolRequest, in inpu
 	if a.over {
 		return nil, inputError(fmt.Sprintf("the file has more than %d bytes and is no text; look at it with a command", maxFile))
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{content("sandbox://"+id+"/"+strings.TrimPrefix(query.Get("path"), "/"), data)}}, nil
+	return s.shown("sandbox://"+id+"/"+strings.TrimPrefix(query.Get("path"), "/"), data), nil
 }
 
 func (s *Server) listFiles(ctx context.Context, req *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
@@ -315,25 +387,25 @@ func (s *Server) listFiles(ctx context.Context, req *sdk.CallToolRequest, in inp
 	}
 	var b strings.Builder
 	for _, f := range list.Stats {
-		switch f.Type {
+		switch name := inLine(f.Name); f.Type {
 		case "directory":
-			fmt.Fprintf(&b, "%s/\n", f.Name)
+			fmt.Fprintf(&b, "%s/\n", name)
 		case "link":
-			fmt.Fprintf(&b, "%s -> %s\n", f.Name, f.Target)
+			fmt.Fprintf(&b, "%s -> %s\n", name, inLine(f.Target))
 		default:
-			fmt.Fprintf(&b, "%s (%d bytes)\n", f.Name, f.Size)
+			fmt.Fprintf(&b, "%s (%d bytes)\n", name, f.Size)
 		}
 	}
 	if len(list.Stats) == 0 {
 		b.WriteString("[no files]\n")
 	}
-	return &sdk.CallToolResult{Content: words(b.String() + note), StructuredContent: json.RawMessage(a.body.Bytes())}, nil
+	return &sdk.CallToolResult{Content: words(ends(b.String(), "") + note), StructuredContent: json.RawMessage(a.body.Bytes())}, nil
 }
 
 func (s *Server) writeFile(ctx context.Context, req *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
-	var text string
-	if err := json.Unmarshal(in["content"], &text); err != nil {
-		return nil, inputError("content: want a string")
+	text, err := stringIn(in, "content")
+	if err != nil {
+		return nil, err
 	}
 	id, note, query, err := s.inFile(ctx, req, in)
 	if err != nil {

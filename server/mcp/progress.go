@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -47,10 +48,14 @@ func follow(ctx context.Context, req *sdk.CallToolRequest) (context.Context, fun
 		return ctx, func() {}
 	}
 	p := &progress{session: req.Session, token: token, more: make(chan struct{}, 1)}
+	listener := io.Writer(p)
+	if also := Listener(ctx); also != nil {
+		listener = io.MultiWriter(p, also)
+	}
 	telling, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { p.run(telling) })
-	return context.WithValue(ctx, listenerKey{}, io.Writer(p)), func() {
+	return context.WithValue(ctx, listenerKey{}, listener), func() {
 		stop()
 		done.Wait()
 		p.tell(ctx)
@@ -108,4 +113,45 @@ func (p *progress) tell(ctx context.Context) {
 	p.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ //nolint:errcheck // as above
 		ProgressToken: p.token, Progress: float64(total), Message: strings.ToValidUTF8(message, "\uFFFD"),
 	})
+}
+
+// A record is what a command has said, the two ends of it.
+type record struct {
+	mu         sync.Mutex
+	head, tail []byte
+	left       int // out between them
+}
+
+// recorded returns a context by which it is recorded what a command says.
+func recorded(ctx context.Context) (context.Context, *record) {
+	r := &record{}
+	return context.WithValue(ctx, listenerKey{}, io.Writer(r)), r
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(b), maxText/2-len(r.head))
+	r.head = append(r.head, b[:n]...)
+	r.tail = append(r.tail, b[n:]...)
+	if len(r.tail) > 2*maxText { // seldom, as all that is kept moves
+		r.trim()
+	}
+	return len(b), nil
+}
+
+func (r *record) trim() {
+	extra := max(0, len(r.tail)-maxText/2)
+	r.tail = append(r.tail[:0], r.tail[extra:]...)
+	r.left += extra
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trim()
+	if r.left == 0 {
+		return string(r.head) + string(r.tail)
+	}
+	return fmt.Sprintf("%s\n[%d bytes are left out here%s]\n%s", r.head, r.left, inFile, r.tail)
 }

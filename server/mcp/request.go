@@ -57,7 +57,7 @@ func newRequest(ctx context.Context, method string, u *url.URL, kind string, bod
 func (o *operation) address(in input) (*url.URL, error) {
 	path := o.Path
 	for _, name := range o.Parameters {
-		value, err := text(name, in[name])
+		value, err := stringIn(in, name)
 		if err != nil {
 			return nil, err
 		}
@@ -102,11 +102,23 @@ func escape(name, value string) (string, error) {
 	return strings.Join(parts, "/"), nil
 }
 
+// stringIn is a field that is a string, "" without it.
+func stringIn(in input, name string) (string, error) {
+	if in[name] == nil {
+		return "", nil
+	}
+	value, ok := aString(in[name])
+	if !ok {
+		return "", inputError(name + ": want a string")
+	}
+	return value, nil
+}
+
 // text is a value as an address has it. True is 1, as the document has
 // switches.
 func text(name string, value json.RawMessage) (string, error) {
 	switch v := string(value); v {
-	case "", "null", "false":
+	case "", "false":
 		return "", nil
 	case "true":
 		return "1", nil

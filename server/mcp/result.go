@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,9 +59,81 @@ func (s *Server) result(a *answer) *sdk.CallToolResult {
 	case len(body) > 0 && body[0] == '{':
 		r.StructuredContent = json.RawMessage(body)
 	case len(body) > 0 && body[0] == '[': // structured content is an object
-		r.StructuredContent = map[string]any{"result": json.RawMessage(body)}
+		r.StructuredContent = input{"result": json.RawMessage(body)}
+	}
+	if size(r) > maxResult {
+		r.Content = words(fmt.Sprintf("[the answer has %d bytes, and is in the structured content alone]", len(body)))
+	}
+	return fitting(r)
+}
+
+// fitting has a result that is too large for a message say so.
+func fitting(r *sdk.CallToolResult) *sdk.CallToolResult {
+	if n := size(r); n > maxResult {
+		return &sdk.CallToolResult{IsError: true, Content: words(fmt.Sprintf(
+			"the answer would be a message of %d bytes, and %d is the most; ask for less of it at a time", n, maxResult))}
 	}
 	return r
+}
+
+// shown is a file as a result.
+func (s *Server) shown(uri string, data []byte) *sdk.CallToolResult {
+	return fitting(&sdk.CallToolResult{Content: []sdk.Content{content(uri, data)}})
+}
+
+// frameSize is what a message has around each part of a result, at most.
+const frameSize = 4 << 10
+
+// size is how large a result is in a message, at most.
+func size(r *sdk.CallToolResult) int {
+	n := frameSize
+	for _, c := range r.Content {
+		n += frameSize
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			n += quotedLen(c.Text)
+		case *sdk.ImageContent:
+			n += base64.StdEncoding.EncodedLen(len(c.Data))
+		case *sdk.EmbeddedResource:
+			n += base64.StdEncoding.EncodedLen(len(c.Resource.Blob)) + quotedLen(c.Resource.URI)
+		}
+	}
+	switch v := r.StructuredContent.(type) {
+	case json.RawMessage:
+		n += rawLen(v)
+	case input:
+		for name, field := range v {
+			n += quotedLen(name) + rawLen(field) + frameSize
+		}
+	}
+	return n
+}
+
+// quotedLen is how long a text is as a string of JSON, at most.
+func quotedLen(text string) int {
+	n := 0
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			n += 2
+		case c < ' ', c == '<', c == '>', c == '&', c == utf8.RuneError, c == '\u2028', c == '\u2029':
+			n += 6
+		default:
+			n += utf8.RuneLen(c)
+		}
+	}
+	return n
+}
+
+// rawLen is how long JSON is that is written anew, at most.
+func rawLen(raw json.RawMessage) int {
+	n := len(raw)
+	for _, c := range raw {
+		if c == '<' || c == '>' || c == '&' {
+			n += 5
+		}
+	}
+	return n
 }
 
 // imageKinds are the images that go along as such.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -11,8 +12,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxAnswer bounds an answer, which is held in memory.
-const maxAnswer = 16 << 20
+const (
+	// maxAnswer bounds an answer, which is held in memory. What a command can
+	// say, 1 MiB by each way, is at most six times that as JSON.
+	maxAnswer = 13 << 20
+	// maxResult bounds what a result is as a message. Clients stop reading at
+	// 16 MiB, and have no session after that.
+	maxResult = 15 << 20
+)
 
 // addOperations adds the tools that have the operations, and describe.
 func (s *Server) addOperations(list []*operation) {
@@ -124,11 +131,11 @@ func (s *Server) orFailed(err error) (*sdk.CallToolResult, error) {
 
 // operation is the operation that the arguments name.
 func (s *Server) operation(raw json.RawMessage) (*operation, error) {
-	var in struct{ Op any }
-	if err := json.Unmarshal(raw, &in); len(raw) > 0 && err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: want an object"}
+	in, err := arguments(raw)
+	if err != nil {
+		return nil, err
 	}
-	name, ok := in.Op.(string)
+	name, ok := aString(in["op"])
 	if !ok || name == "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: op is needed, the name of an operation"}
 	}
@@ -175,18 +182,46 @@ func (s *Server) operate(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 
 // byName has an operation's name be a tool's, without the list being long.
 func (s *Server) byName(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
+		if session, ok := r.GetSession().(*sdk.ServerSession); ok && method == "initialize" && session.ID() != "" {
+			s.sessions.hold(ctx, session)
+		}
 		req, ok := r.(*sdk.CallToolRequest)
 		if !ok || method != "tools/call" {
 			return next(ctx, method, r)
 		}
-		ctx, leave := withinRequest(ctx)
+		if !isObject(req.Params.Arguments) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments: want an object"}
+		}
+		ctx, leave := s.sessions.within(ctx, req.Session)
 		defer leave()
+		defer func() {
+			if v := recover(); v != nil {
+				result, err = s.failed(fmt.Errorf("panic: %v\n%s", v, debug.Stack())), nil
+			}
+		}()
 		if op := s.operations[req.Params.Name]; op != nil {
-			return s.perform(ctx, req, op, req.Params.Arguments)
+			return next(ctx, method, named(req, op))
 		}
 		return next(ctx, method, r)
 	}
+}
+
+// named is the call of an operation's name as that of the tool that has it, of
+// which the SDK knows what its result needs in which version of the protocol.
+func named(req *sdk.CallToolRequest, op *operation) *sdk.CallToolRequest {
+	in := input{"op": quote(op.Name)}
+	if len(req.Params.Arguments) > 0 {
+		in["input"] = req.Params.Arguments
+	}
+	params, call := *req.Params, *req
+	params.Name = op.Tool
+	var err error
+	if params.Arguments, err = json.Marshal(in); err != nil {
+		panic(err) // of what has been JSON
+	}
+	call.Params = &params
+	return &call
 }
 
 // perform carries out an operation.
@@ -201,18 +236,18 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, op *oper
 	}
 	switch {
 	case op.ID == "get_exec_download" && a.ok() && !a.over:
-		return &sdk.CallToolResult{Content: []sdk.Content{content(fileURI(in), a.body.Bytes())}}, nil
+		return s.shown(fileURI(in), a.body.Bytes()), nil
 	case op.ID == "post_exec" && a.ok():
 		r := s.result(a)
-		r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes())...)
+		r.Content = append(r.Content, s.images(ctx, req, a.body.Bytes(), maxResult-size(r))...)
 		return r, nil
 	}
 	return s.result(a), nil
 }
 
 func fileURI(in input) string {
-	session, _ := text("", in["session_id"]) //nolint:errcheck // it has been an address before
-	file, _ := text("", in["fileId"])        //nolint:errcheck // as above
+	session, _ := stringIn(in, "session_id") //nolint:errcheck // it has been an address before
+	file, _ := stringIn(in, "fileId")        //nolint:errcheck // as above
 	return "sandbox://" + session + "/" + file
 }
 

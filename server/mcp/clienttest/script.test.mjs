@@ -1,47 +1,45 @@
-// One script for the tools, over a pipe and over HTTP, with the client in TypeScript.
+// One script for the tools, over a pipe and over HTTP, with the clients in TypeScript: the one that most agents have, and the one
+// after it, which can do without a session.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as second from '@modelcontextprotocol/client';
+import * as secondStdio from '@modelcontextprotocol/client/stdio';
+import * as first from '@modelcontextprotocol/sdk/client/index.js';
+import * as firstStdio from '@modelcontextprotocol/sdk/client/stdio.js';
+import * as firstHTTP from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-const program = process.env.SANDBOXD;
-const key = 'sk-a-key-for-automation';
+import { key, program, start } from './sandboxd.mjs';
 
-// serve starts the server under test at an address, on a folder of its own.
-async function serve(root, listen = '127.0.0.1:0') {
-  const child = spawn(program, ['--listen', listen, '--root', root], {
-    env: { ...process.env, SANDBOXD_KEY: key }, stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  let url;
-  for await (const line of createInterface({ input: child.stdout })) {
-    url = line.match(/^listening on (.*)$/)?.[1];
-    if (url) break;
-  }
-  if (!url) throw new Error('sandboxd did not start');
-  return { url, stop: async () => { child.kill('SIGTERM'); await ended; } };
-}
+const clients = {
+  'the first': {
+    ...first, ...firstStdio, ...firstHTTP, options: {}, sessions: true,
+    callTool: (client, params, options) => client.callTool(params, undefined, options),
+  },
+  'the second': {
+    ...second, ...secondStdio, options: {}, sessions: true,
+    callTool: (client, params, options) => client.callTool(params, options),
+  },
+  'the second without sessions': {
+    ...second, ...secondStdio, options: { versionNegotiation: { mode: 'auto' } }, sessions: false,
+    callTool: (client, params, options) => client.callTool(params, options),
+  },
+};
 
-function http(url, credential = key) {
+function http(kind, url, credential = key) {
   const headers = credential ? { Authorization: `Bearer ${credential}` } : {};
-  return new StreamableHTTPClientTransport(new URL(url + '/v1/mcp'), { requestInit: { headers } });
+  return new kind.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
 }
 
-async function connect(transport) {
-  const client = new Client({ name: 'test', version: '1' });
+async function connect(kind, transport) {
+  const client = new kind.Client({ name: 'test', version: '1' }, kind.options);
   await client.connect(transport);
+  client.kind = kind;
   return client;
 }
 
 async function call(client, name, args = {}, options = {}) {
-  const result = await client.callTool({ name, arguments: args }, undefined, options);
+  const result = await client.kind.callTool(client, { name, arguments: args }, options);
   return { ...result, text: result.content.find((c) => c.type === 'text')?.text, value: result.structuredContent };
 }
 
@@ -69,7 +67,7 @@ async function script(t, client) {
     assert.equal(JSON.parse(leased.text).id, id);
     const ran = await call(client, 'sandbox', { op: 'run_in_sandbox', input: { id, argv: ['echo', 'a  b'] } });
     assert.equal(ran.value.stdout, 'a  b\n');
-    const failed = await call(client, 'exec_sandbox', { id, command: 'exit 3' });
+    const failed = await call(client, 'exec_sandbox', { id, command: 'exit 3' }); // by the operation's name
     assert.equal(failed.value.exitCode, 3);
     assert.ok(!failed.isError);
   });
@@ -87,6 +85,16 @@ async function script(t, client) {
     assert.equal(picture.mimeType, 'image/png');
     assert.equal(picture.data, png);
   });
+  await t.test('what code prints is told as it prints it', async () => {
+    // It goes on only when the file is there, which is written when it has been heard.
+    const code = 'echo begun; until [ -e go ]; do read -t 0.05 x <> <(:); done; echo done';
+    let went;
+    const ran = await call(client, 'run_code', { lang: 'bash', code, session_id: id }, {
+      onprogress: (p) => { if (p.message === 'begun\n') went = call(client, 'write_file', { id, path: 'go', content: '' }); },
+    });
+    await went;
+    assert.match(ran.text, /^begun\ndone\n/);
+  });
   await t.test('a refusal is a result with the sentence', async () => {
     const refused = await call(client, 'get_sandbox_by_id', { id: 'nosuch' });
     assert.ok(refused.isError);
@@ -97,7 +105,7 @@ async function script(t, client) {
   await t.test('progress comes as it is printed, and cancelling stops the command', async () => {
     const controller = new AbortController();
     let heard;
-    const running = call(client, 'exec_sandbox', { id, command: 'echo begun; sleep 1000' }, {
+    const running = call(client, 'exec_sandbox', { id, command: 'echo begun; setsid sleep 1000 & sleep 1000' }, {
       signal: controller.signal, onprogress: (p) => { heard = p.message; controller.abort(); },
     });
     await assert.rejects(running);
@@ -111,41 +119,38 @@ async function script(t, client) {
   });
 }
 
-test('over a pipe', async (t) => {
-  const client = await connect(new StdioClientTransport({ command: program, args: ['mcp'], env: process.env }));
-  await script(t, client);
-  await client.close();
-});
+for (const [name, kind] of Object.entries(clients)) {
+  test(`${name}, over a pipe`, async (t) => {
+    const client = await connect(kind, new kind.StdioClientTransport({ command: program, args: ['mcp'], env: process.env }));
+    await script(t, client);
+    await client.close();
+  });
 
-test('over HTTP', async (t) => {
-  const root = await mkdtemp(join(tmpdir(), 'sandboxd-mcp-'));
-  const server = await serve(root);
-  let url = server.url;
-  try {
-    const transport = http(url);
-    const client = await connect(transport);
-    assert.ok(transport.sessionId);
+  test(`${name}, over HTTP`, async (t) => {
+    const server = await start(t);
+    const transport = http(kind, server.url);
+    const client = await connect(kind, transport);
+    assert.equal(!!transport.sessionId, kind.sessions);
     await script(t, client);
     await t.test('without a credential nothing is called', async () => {
-      const stranger = await connect(http(url, ''));
+      const stranger = await connect(kind, http(kind, server.url, ''));
       await stranger.listTools();
       await call(stranger, 'describe', { op: 'list_sandboxes' });
       await assert.rejects(call(stranger, 'list_sandboxes'), /credential/);
       await stranger.close();
     });
-    await t.test('a server that was started anew does not know the session', async () => {
-      await server.stop();
-      const again = await serve(root, new URL(url).host);
-      server.stop = again.stop;
-      await assert.rejects(call(client, 'list_sandboxes'), /404|session/i);
-      const anew = await connect(http(url));
+    await t.test('a server that was started anew goes on', async () => {
+      await server.again();
+      if (!kind.sessions) {
+        assert.deepEqual((await call(client, 'list_sandboxes')).value.sandboxes, []);
+        return;
+      }
+      await assert.rejects(call(client, 'list_sandboxes'), (error) => (error.status ?? error.code) === 404);
+      const anew = await connect(kind, http(kind, server.url));
       assert.deepEqual((await call(anew, 'list_sandboxes')).value.sandboxes, []);
       await anew.transport.terminateSession();
       await anew.close();
     });
     await client.close();
-  } finally {
-    await server.stop();
-    await rm(root, { recursive: true, force: true });
-  }
-});
+  });
+}
