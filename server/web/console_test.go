@@ -25,7 +25,7 @@ func TestConsole(t *testing.T) {
 	v.until(`!document.getElementById("main").hidden`)
 	v.do(chromedp.Click("#lease button"))
 	v.until(`document.querySelectorAll("#rows li").length === 1`)
-	v.until(shown(inFrame+"?") + `?.includes("$")`)
+	v.until(shown(inFrame+"?") + `?.match(/[$%]/)`)
 	id := value[string](v, `document.querySelector("#rows li").dataset.id`)
 	value[any](v, `document.querySelector("iframe").contentDocument.querySelector("textarea").focus()`)
 	v.do(keys("PS1='> '; here=before; clear; echo shown be\"\"fore\r"))
@@ -45,7 +45,7 @@ func TestConsole(t *testing.T) {
 	v.do(keys("exit\r"))
 	v.until(inFrame + `?.getElementById("status").textContent.includes("terminal closed")`)
 	value[any](v, `document.querySelector("iframe").contentDocument.querySelector("#status button").click()`)
-	v.until(shown(inFrame+"?") + `?.includes("$")`)
+	v.until(shown(inFrame+"?") + `?.match(/[$%]/)`)
 
 	// Files, by whatever name, and ports.
 	sb := sandbox.Handle(v.rt, id)

@@ -26,7 +26,7 @@ func TestPictures(t *testing.T) {
 	sb := v.lease(sandbox.Spec{})
 	v.do(chromedp.EmulateViewport(960, 540))
 	v.open(sb, "terminal", "&arg=main")
-	v.until(shown("document") + `?.includes("$")`)
+	v.until(shown("document") + `?.match(/[$%]/)`)
 	v.do(keys("PS1='\\[\\e[32m\\]sandbox\\[\\e[0m\\]:\\w$ '; clear\runame -srm; id; ls -l --color=always /\r"))
 	v.until(shown("document") + `?.includes(" var")`)
 	v.picture("terminal")
