@@ -16,6 +16,30 @@ import (
 	"github.com/hanzoai/sandbox/server"
 )
 
+// TestBodyFaults has what is wrong with a body be said in its sender's words.
+func TestBodyFaults(t *testing.T) {
+	d := newDesk(t, server.Config{})
+	for body, want := range map[string]string{
+		``:                                     "it is missing, and a JSON object is wanted",
+		`{`:                                    "it is no JSON",
+		`{"argv": nothing}`:                    "it is no JSON",
+		`[]`:                                   "it: want an object, and it is an array",
+		`{"argv":"ls -l"}`:                     "argv: want an array, and it is a string",
+		`{"argv":["ls"],"timeoutSec":"5"}`:     "timeoutSec: want a whole number, not too large, and it is a string",
+		`{"argv":["ls"],"timeoutSec":1.5}`:     "timeoutSec: want a whole number, not too large, and it is number 1.5",
+		`{"argv":["ls",{}]}`:                   "argv: want a string, and it is an object",
+		`{"command":7}`:                        "command: want a string, and it is number",
+		`{"command":"ls","user":{"uid":true}}`: "user.uid: want a whole number, not too large, and it is true or false",
+		`{"command":"ls","stream":"yes"}`:      "stream: want true or false, and it is a string",
+	} {
+		resp := d.send(t.Context(), "POST", "/v1/sandbox/"+d.id+"/exec", body)
+		var p struct{ Detail string }
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Detail != "invalid body: "+want {
+			t.Errorf("%s: %q, want %q, %v", body, p.Detail, want, err)
+		}
+	}
+}
+
 // TestBadBodies sends each operation that takes JSON what is none.
 func TestBadBodies(t *testing.T) {
 	d := newDesk(t, server.Config{Limits: server.Limits{JSONBody: 4 << 10}, Interpreter: noInterpreter{}})

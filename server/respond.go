@@ -67,19 +67,6 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	return err
 }
 
-// badBody answers for a body that could not be decoded.
-func (s *server) badBody(w http.ResponseWriter, r *http.Request, err error) {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		s.fail(w, r, err)
-		return
-	}
-	detail := "invalid body: " + strings.TrimPrefix(err.Error(), "can't decode JSON body: ")
-	if errors.Is(err, io.EOF) {
-		detail = "invalid body: it is missing, and a JSON object is wanted"
-	}
-	s.fail(w, r, problem.New(problem.BadRequest, detail))
-}
-
 func (s *server) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, problem.New(problem.BadRequest, err.Error()))
 }
