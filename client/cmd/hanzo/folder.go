@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -63,25 +65,36 @@ func (t *transfer) uploadFolder(from, to string) error {
 func (t *transfer) walk(dir string) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
+		below, relErr := filepath.Rel(dir, name)
+		if relErr != nil {
+			return relErr
+		}
+		if below == "." {
 			return err
 		}
-		below, err := filepath.Rel(dir, name)
-		if err != nil || below == "." {
-			return err
+		if err != nil {
+			t.cannotRead(err)
+			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
-			return err
+			t.cannotRead(err)
+			return nil
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
-			leftOut(name, notCopied)
+			t.leftOut(name, notCopied)
 			return nil
 		}
 		entries = append(entries, entry{filepath.ToSlash(below), info})
 		return nil
 	})
 	return entries, err
+}
+
+// cannotRead says what of this machine cannot be read, and is left out.
+func (t *transfer) cannotRead(err error) {
+	t.unread++
+	t.meter.say(err.Error())
 }
 
 // missing leaves out what is there already.
@@ -100,7 +113,7 @@ func (t *transfer) missing(entries []entry, to string) []entry {
 			Mtime      time.Time
 		}
 	}
-	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+	if json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&list) != nil {
 		return entries
 	}
 	there := map[string]int{}
@@ -125,11 +138,11 @@ func (t *transfer) uploadEach(from, to string, entries []entry) error {
 		var err error
 		switch target := path.Join(to, e.name); {
 		case e.info.IsDir():
-			err = t.sb.Mkdir(t.app.ctx, target, e.info.Mode().Perm())
+			err = t.sb.Mkdir(t.app.ctx, target, e.info.Mode().Perm()|own)
 		case e.info.Mode().IsRegular():
 			err = t.uploadFile(filepath.Join(from, filepath.FromSlash(e.name)), target)
 		default:
-			leftOut(e.name, "it is a link, and there is no tar in the sandbox")
+			t.leftOut(e.name, "it is a link, and there is no tar in the sandbox")
 		}
 		if err != nil {
 			return err
@@ -152,19 +165,29 @@ func (t *transfer) uploadArchive(from, to string, entries []entry) error {
 		w.CloseWithError(err)
 		packed <- err
 	}()
-	var said strings.Builder
+	var said remarks
 	cmd := t.sb.Command("tar", "-x", "-p", "-f", "-", "-C", to)
 	cmd.Stdin, cmd.Stderr = r, &said
 	err := cmd.Run(t.app.ctx)
 	r.CloseWithError(io.ErrClosedPipe)
-	packErr := <-packed
-	if _, ok := errors.AsType[*sandbox.ExitError](err); ok && said.Len() > 0 {
-		return fmt.Errorf("%s: %s", to, printable(strings.TrimSpace(said.String())))
+	if err := <-packed; err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		return err
 	}
-	if err == nil {
-		return packErr
+	if _, ok := errors.AsType[*sandbox.ExitError](err); ok && said.Len() > 0 {
+		return fmt.Errorf("%s: %s", to, strings.TrimSpace(said.String()))
 	}
 	return err
+}
+
+// remarks are the beginning of what a program says.
+type remarks struct{ strings.Builder }
+
+// maxRemarks bounds what is kept of them.
+const maxRemarks = 8 << 10
+
+func (r *remarks) Write(p []byte) (int, error) {
+	r.Builder.Write(p[:min(len(p), maxRemarks-r.Len())])
+	return len(p), nil
 }
 
 func (t *transfer) pack(to io.Writer, from string, entries []entry) error {
@@ -178,38 +201,75 @@ func (t *transfer) pack(to io.Writer, from string, entries []entry) error {
 	return errors.Join(w.Close(), buffered.Flush())
 }
 
+// own are an owner's rights, which every folder has that is copied: what is in
+// it is copied after it.
+const own = 0o700
+
 func (t *transfer) packOne(w *tar.Writer, from string, e entry) error {
-	name := filepath.Join(from, filepath.FromSlash(e.name))
-	target := ""
-	if e.info.Mode().Type() == fs.ModeSymlink {
+	name, target := filepath.Join(from, filepath.FromSlash(e.name)), ""
+	info := e.info
+	switch {
+	case info.Mode().Type() == fs.ModeSymlink:
 		var err error
 		if target, err = os.Readlink(name); err != nil {
+			t.cannotRead(err)
+			return nil
+		}
+	case info.Mode().IsRegular():
+		f, err := openFile(name)
+		if err != nil {
+			t.cannotRead(err)
+			return nil
+		}
+		defer f.Close()
+		if info, err = f.Stat(); err != nil {
 			return err
 		}
+		header, err := header(e.name, info, "")
+		if err != nil {
+			return err
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		n, err := io.Copy(w, t.meter.reader(io.LimitReader(f, header.Size)))
+		if err == nil && n < header.Size {
+			err = fmt.Errorf("%s: it became shorter meanwhile", name)
+		}
+		return err
 	}
-	header, err := tar.FileInfoHeader(e.info, target)
+	header, err := header(e.name, info, target)
 	if err != nil {
 		return err
 	}
-	header.Name = e.name
-	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
-	header.Mode &= 0o777
-	if !e.info.Mode().IsRegular() {
-		return w.WriteHeader(header)
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
+	return w.WriteHeader(header)
+}
+
+// openFile opens a file, and nothing that has come into its place.
+func openFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|noFollow|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	if err := w.WriteHeader(header); err != nil {
-		return err
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s: it is no file any more", name)
 	}
-	n, err := io.Copy(w, t.meter.reader(io.LimitReader(f, header.Size)))
-	if err == nil && n < header.Size {
-		err = fmt.Errorf("%s: it became shorter meanwhile", name)
+	return f, nil
+}
+
+func header(name string, info fs.FileInfo, target string) (*tar.Header, error) {
+	h, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	h.Name = name
+	h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", ""
+	h.Mode &= 0o777
+	if info.IsDir() {
+		h.Mode |= own
+	}
+	return h, nil
 }
 
 func (t *transfer) downloadFolder(from, to string) error {
@@ -235,7 +295,7 @@ func (t *transfer) downloadArchive(from string, root *os.Root) error {
 	ctx, cancel := context.WithCancel(t.app.ctx)
 	defer cancel()
 	r, w := io.Pipe()
-	var said strings.Builder
+	var said remarks
 	ran := make(chan error, 1)
 	go func() {
 		cmd := t.sb.Command("tar", "-c", "-f", "-", "-C", from, ".")
@@ -249,8 +309,11 @@ func (t *transfer) downloadArchive(from string, root *os.Root) error {
 	if unpackErr == nil {
 		_, unpackErr = io.Copy(io.Discard, r) // what fills the last block
 	}
-	if unpackErr == nil {
-		unpackErr = found.make(root)
+	_, failed := errors.AsType[*sandbox.ExitError](unpackErr)
+	if unpackErr == nil || failed {
+		if err := found.make(root, t.leftOut); err != nil {
+			unpackErr = err
+		}
 	}
 	if unpackErr != nil {
 		cancel()
@@ -258,11 +321,8 @@ func (t *transfer) downloadArchive(from string, root *os.Root) error {
 	r.CloseWithError(io.ErrClosedPipe)
 	err := <-ran
 	switch exit, failed := errors.AsType[*sandbox.ExitError](err); {
-	case failed && unpackErr == nil && exit.Code == 1: // some file changed meanwhile
-		fmt.Fprintln(os.Stderr, "hanzo:", printable(strings.TrimSpace(said.String())))
-		return nil
-	case failed && exit.Cause == sandbox.CauseExit:
-		return fmt.Errorf("%s: %s", from, printable(strings.TrimSpace(said.String())))
+	case failed && exit.Cause == sandbox.CauseExit && said.Len() > 0:
+		return fmt.Errorf("%s: %s", from, strings.TrimSpace(said.String()))
 	case err != nil && ctx.Err() == nil:
 		return err
 	}
@@ -284,14 +344,16 @@ func (t *transfer) unpack(r io.Reader, root *os.Root, found *links) error {
 		switch header.Typeflag {
 		case tar.TypeDir:
 			if name != "." {
-				err = root.MkdirAll(name, perm|0o700)
+				err = root.MkdirAll(name, perm|own)
 			}
 		case tar.TypeReg:
 			err = t.place(root, name, perm, header, archive)
+		case tar.TypeLink:
+			err = t.link(root, path.Clean(header.Linkname), name)
 		case tar.TypeSymlink:
 			err = found.add(name, header.Linkname)
 		default:
-			leftOut(name, notCopied)
+			t.leftOut(name, notCopied)
 		}
 		if err != nil {
 			return err
@@ -310,24 +372,86 @@ func (t *transfer) place(root *os.Root, name string, perm fs.FileMode, header *t
 	return t.write(root, name, perm, t.meter.reader(r))
 }
 
+// link gives a file below root another name.
+func (t *transfer) link(root *os.Root, old, name string) error {
+	there, err := root.Lstat(old)
+	if err != nil || !there.Mode().IsRegular() {
+		t.leftOut(name, "the file that it is another name of is not there")
+		return nil
+	}
+	if here, err := root.Lstat(name); err == nil && os.SameFile(here, there) {
+		return nil
+	}
+	return replace(root, name, func(part string) error { return root.Link(old, part) })
+}
+
 func (t *transfer) write(root *os.Root, name string, perm fs.FileMode, r io.Reader) error {
+	return replace(root, name, func(part string) error {
+		f, err := root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.fill(f, r, 0), f.Close())
+	})
+}
+
+// replace puts what is made under another name into its place.
+func replace(root *os.Root, name string, create func(part string) error) error {
 	dir, base := path.Split(name)
-	part := path.Join(dir, "."+base+".part")
+	part := path.Join(dir, partOf(base, ""))
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, r)
-	if err = errors.Join(err, f.Close()); err == nil {
+	err := create(part)
+	if err == nil {
 		err = root.Rename(part, name)
 	}
 	if err != nil {
-		return errors.Join(err, root.Remove(part))
+		root.Remove(part) //nolint:errcheck // it may not have come into being
 	}
-	return nil
+	return err
+}
+
+const (
+	pieceSize = 128 << 10
+	pageSize  = 4096
+)
+
+var zeros [pieceSize]byte
+
+// fill writes a file from its end on, which is at size, with holes where it
+// has nothing but zeros: an archive can have more of them than any disk.
+func (t *transfer) fill(f *os.File, r io.Reader, size int64) error {
+	if t.buf == nil {
+		t.buf = make([]byte, pieceSize)
+	}
+	hole := false
+	for {
+		if t.app.ctx.Err() != nil {
+			return context.Cause(t.app.ctx)
+		}
+		n, err := r.Read(t.buf)
+		if n > 0 {
+			size += int64(n)
+			var failed error
+			if hole = n >= pageSize && bytes.Equal(t.buf[:n], zeros[:n]); hole {
+				_, failed = f.Seek(size, io.SeekStart)
+			} else {
+				_, failed = f.Write(t.buf[:n])
+			}
+			if failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && hole:
+			return f.Truncate(size)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // downloadEach is for sandboxes without tar.
@@ -350,7 +474,7 @@ func (t *transfer) downloadEach(from string, root *os.Root) error {
 			}
 			return found.add(name, target)
 		case !d.Type().IsRegular():
-			leftOut(name, notCopied)
+			t.leftOut(name, notCopied)
 			return nil
 		}
 		f, err := tree.Open(name)
@@ -367,12 +491,12 @@ func (t *transfer) downloadEach(from string, root *os.Root) error {
 	if err != nil {
 		return err
 	}
-	return found.make(root)
+	return found.make(root, t.leftOut)
 }
 
 const notCopied = "it is neither a file nor a folder"
 
 // leftOut says what is not copied.
-func leftOut(name, why string) {
-	fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as %s\n", printable(name), why)
+func (t *transfer) leftOut(name, why string) {
+	t.meter.say(fmt.Sprintf("%s: left out, as %s", inLine(name), why))
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -150,7 +152,7 @@ func TestHostileArchive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := is.New(t)
-			put := command("sandbox", "cp", "-", h.id+":archive")
+			put := command("sandbox", "fs", "create", h.id, "archive", "-o", "name")
 			put.Stdin = bytes.NewReader(archive(t, test.items))
 			is.NoErr(put.Run())
 			dir := t.TempDir()
