@@ -76,6 +76,9 @@ func (a *app) do(c call) (*http.Response, error) {
 			c.kind = "application/json"
 		}
 		r.Header.Set("Content-Type", c.kind)
+		if c.kind != "application/json" { // what is refused is to be refused before a stream is sent
+			r.Header.Set("Expect", "100-continue")
+		}
 	}
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
