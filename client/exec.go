@@ -174,9 +174,11 @@ func (r *Remote) socket(ctx context.Context, id, path string) (*socket.Conn, err
 		return socket.New(ws), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		defer resp.Body.Close()
+	case resp != nil && resp.StatusCode/100 > 2:
 		return nil, extension(refusal(resp))
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		resp.Body.Close()
+		return nil, fmt.Errorf("the server answered %d where a socket was asked for", resp.StatusCode)
 	}
 	return nil, cause(ctx, err)
 }

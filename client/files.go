@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/hanzoai/sandbox/internal/problem"
 	"github.com/hanzoai/sandbox/sandbox"
 )
 
@@ -22,6 +24,11 @@ const verbatim = "1"
 func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if p, ok := err.(*problem.Error); ok { //nolint:errorlint // the outermost alone
+		own := *p
+		own.Detail = strings.TrimPrefix(p.Detail, op+" "+name+": ") // which the server says too
+		err = &own
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }

@@ -300,17 +300,10 @@ func answered(ctx context.Context, resp *http.Response, err error) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	defer resp.Body.Close()
 	return refusal(resp)
 }
 
-func refusal(resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
-	if err != nil {
-		body = nil // the status says enough
-	}
-	return problem.Decode(resp.StatusCode, body).Sentinel()
-}
+func refusal(resp *http.Response) error { return problem.Received(resp).Sentinel() }
 
 // cause is why a request failed: the context's cause first.
 func cause(ctx context.Context, err error) error {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"syscall"
@@ -145,6 +147,26 @@ func Decode(status int, body []byte) *Error {
 	e.Status = status
 	if e.Title == "" {
 		e.Title = http.StatusText(status)
+	}
+	return e
+}
+
+// maxBody bounds what is read of a refusal: a server is not to fill a client's
+// memory.
+const maxBody = 64 << 10
+
+// Received reads the problem that an answer is which is no success, and closes
+// its body. Redirects are not followed, as a key is for the server that it was
+// given for.
+func Received(resp *http.Response) *Error {
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		body = nil // the status says enough
+	}
+	e := Decode(resp.StatusCode, body)
+	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 && e.Detail == "" {
+		e.Detail = fmt.Sprintf("the server is elsewhere, at %.200q, and was not followed there", to)
 	}
 	return e
 }

@@ -28,9 +28,13 @@ type call struct {
 	body   io.Reader
 }
 
-// value has v be a call's body.
+// value has v be a call's body. JSON has no bytes that are no UTF-8: they would
+// arrive as others.
 func (c call) value(v any) (call, error) {
 	b, err := json.Marshal(v)
+	if bytes.Contains(bytes.ReplaceAll(b, []byte(`\\`), nil), []byte(`\ufffd`)) {
+		return c, usage("some of it is no UTF-8, which is all that this operation takes")
+	}
 	c.body = bytes.NewReader(b)
 	return c, err
 }
@@ -72,6 +76,9 @@ func (a *app) do(c call) (*http.Response, error) {
 			c.kind = "application/json"
 		}
 		r.Header.Set("Content-Type", c.kind)
+		if c.kind != "application/json" { // what is refused is to be refused before a stream is sent
+			r.Header.Set("Expect", "100-continue")
+		}
 	}
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -83,21 +90,19 @@ func (a *app) do(c call) (*http.Response, error) {
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return nil, a.explain(err)
-	}
-	return nil, a.explain(problem.Decode(resp.StatusCode, body))
+	return nil, a.explain(problem.Received(resp))
 }
 
 // base is the server's address, checked.
 func (a *app) base() (string, error) {
-	u, err := url.Parse(a.BaseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", usage("--base-url: %q is no address of a server: want http(s)://host", a.BaseURL)
+	if a.BaseURL == "" { // as in a variable that is empty
+		a.BaseURL = defaultBaseURL
 	}
-	return strings.TrimSuffix(a.BaseURL, "/"), nil
+	u, err := url.Parse(a.BaseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(a.BaseURL, "?#") {
+		return "", usage("%q is no address of a server: want http(s)://host in HANZO_BASE_URL or --base-url", a.BaseURL)
+	}
+	return strings.TrimRight(a.BaseURL, "/"), nil
 }
 
 // remote is the server as a Driver.
@@ -117,34 +122,39 @@ func (a *app) remote() (*client.Remote, error) {
 	return r, nil
 }
 
-func (a *app) sandbox(id string) (*sandbox.Sandbox, error) {
+func (a *app) sandbox(id string) (*client.Remote, *sandbox.Sandbox, error) {
 	if id == "" {
-		return nil, usage("which sandbox? Its id is empty")
+		return nil, nil, usage("which sandbox? Its id is empty")
 	}
 	r, err := a.remote()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return sandbox.Handle(r, id), nil
+	return r, sandbox.Handle(r, id), nil
 }
 
 // explain says what can be done about an error.
 func (a *app) explain(err error) error {
 	if a.ctx.Err() != nil {
-		return context.Canceled
+		return context.Cause(a.ctx)
 	}
+	p, refused := errors.AsType[*problem.Error](err)
 	_, dialled := errors.AsType[*net.OpError](err)
 	_, named := errors.AsType[*net.DNSError](err)
-	p, refused := errors.AsType[*problem.Error](err)
+	_, sent := errors.AsType[*url.Error](err)
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED) && !refused:
+	case refused && p.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w; store a good one with hanzo auth login, or put it in HANZO_API_KEY", err)
+	case refused:
+		return err
+	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing answers at %s; start a server there with sandboxd, or name another one in HANZO_BASE_URL", a.BaseURL)
 	case named, dialled && errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s cannot be reached: %w; name another server in HANZO_BASE_URL", a.BaseURL, unwrapped(err))
-	case refused && p.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w; store a good one with hanzo auth login, or put it in HANZO_API_KEY", err)
+	case sent:
+		return fmt.Errorf("%s: %w", a.BaseURL, unwrapped(err))
 	}
-	return unwrapped(err)
+	return err
 }
 
 // unwrapped leaves out the address of the request.

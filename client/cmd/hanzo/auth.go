@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 )
@@ -39,11 +40,11 @@ func (c *loginCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	key, err := readKey(base)
+	key, err := a.readKey(base)
 	if err != nil {
 		return err
 	}
-	if key == "" || strings.ContainsAny(key, " \t\r\n") {
+	if key == "" || !isKey(key) {
 		return usage("that is no key")
 	}
 	if !c.NoCheck {
@@ -52,30 +53,41 @@ func (c *loginCmd) Run(a *app) error {
 			return err
 		}
 	}
-	stored, err := readKeys()
-	if err != nil {
-		return err
-	}
-	stored[base] = key
-	if err := writeKeys(stored); err != nil {
+	if err := changeKeys(func(stored map[string]string) { stored[base] = key }); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "stored the key for", base)
 	return nil
 }
 
-func readKey(base string) (string, error) {
+func (a *app) readKey(base string) (string, error) {
 	if isTerminal(os.Stdin) {
 		fmt.Fprintf(os.Stderr, "key for %s: ", base)
-		b, err := term.ReadPassword(int(os.Stdin.Fd()))
+		b, err := a.readPassword()
 		fmt.Fprintln(os.Stderr)
 		return strings.TrimSpace(string(b)), err
 	}
-	line, err := bufio.NewReader(io.LimitReader(os.Stdin, 64<<10)).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(input{a.ctx}, 64<<10)).ReadString('\n')
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return strings.TrimSpace(line), err
+}
+
+// readPassword leaves the terminal as it was, also when it is interrupted.
+func (a *app) readPassword() ([]byte, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	defer term.Restore(fd, before) //nolint:errcheck // there is nothing else to try
+	return interruptible(a.ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+}
+
+// isKey reports whether a header can have it.
+func isKey(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // tryKey asks for something that takes a key.
@@ -95,12 +107,7 @@ func (c *logoutCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	stored, err := readKeys()
-	if err != nil {
-		return err
-	}
-	delete(stored, base)
-	return writeKeys(stored)
+	return changeKeys(func(stored map[string]string) { delete(stored, base) })
 }
 
 type statusCmd struct{}
@@ -129,6 +136,9 @@ func (a *app) key() (string, error) {
 		return a.given, nil
 	}
 	if key := strings.TrimSpace(os.Getenv("HANZO_API_KEY")); key != "" {
+		if !isKey(key) {
+			return "", usage("HANZO_API_KEY: that is no key")
+		}
 		return key, nil
 	}
 	base, err := a.base()
@@ -136,6 +146,9 @@ func (a *app) key() (string, error) {
 		return "", err
 	}
 	stored, err := readKeys()
+	if err == nil && !isKey(stored[base]) {
+		err = fmt.Errorf("what is stored for %s is no key; store a good one with hanzo auth login", base)
+	}
 	return stored[base], err
 }
 
@@ -156,38 +169,50 @@ func readKeys() (map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return stored, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &stored)
-	}
 	if err != nil {
-		return stored, fmt.Errorf("%s: %w", name, err)
+		return stored, err
+	}
+	if err := json.Unmarshal(b, &stored); err != nil || stored == nil {
+		return nil, fmt.Errorf("%s is damaged; remove it, and store the keys again with hanzo auth login", name)
+	}
+	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+		fmt.Fprintf(os.Stderr, "hanzo: the keys in %s can be read by other users: chmod 600 it\n", name)
 	}
 	return stored, nil
 }
 
-// writeKeys replaces the file, which is its user's alone.
-func writeKeys(stored map[string]string) error {
+// changeKeys changes what is stored, one program after the other. The file is
+// its user's alone; a link to it stays one.
+func changeKeys(change func(stored map[string]string)) error {
 	name, err := keysFile()
-	if err != nil {
-		return err
-	}
-	b, err := json.MarshalIndent(stored, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".keys-*") // with mode 0600
+	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+	defer dir.Close()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("locking %s: %w", dir.Name(), err)
 	}
+	stored, err := readKeys()
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return err
 	}
-	return nil
+	change(stored)
+	b, err := json.MarshalIndent(stored, "", "  ")
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	return writeFile(name, 0o600, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
 }

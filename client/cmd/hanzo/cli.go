@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -14,7 +15,7 @@ const defaultBaseURL = "http://127.0.0.1:8080"
 // globals are the flags of every command.
 type globals struct {
 	BaseURL string           `name:"base-url" env:"HANZO_BASE_URL" default:"${default_base_url}" placeholder:"ADDRESS" help:"The server."`
-	Output  string           `short:"o" enum:"auto,json,table,name" default:"auto" help:"json, table or name; a table on a terminal and JSON otherwise."`
+	Output  string           `short:"o" enum:"auto,json,table,name" default:"auto" placeholder:"FORMAT" help:"json, table or name; a table on a terminal and JSON otherwise."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
@@ -38,6 +39,7 @@ type app struct {
 	ctx    context.Context //nolint:containedctx // the program's own
 	parser *kong.Kong
 	given  string // a key that is being tried
+	tty    atomic.Pointer[tty]
 }
 
 // handlesSignals reports whether a command sees to signals itself.

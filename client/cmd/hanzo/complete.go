@@ -28,6 +28,7 @@ var scripts = map[string]string{
 	"bash": `_hanzo() {
   local IFS=$'\n'
   COMPREPLY=($(hanzo __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  if [[ $COMPREPLY == *: ]]; then compopt -o nospace; fi
 }
 complete -o default -F _hanzo hanzo
 `,
@@ -35,7 +36,9 @@ complete -o default -F _hanzo hanzo
 _hanzo() {
   local -a words_after=("${(@)words[2,CURRENT]}") found
   found=("${(@f)$(hanzo __complete -- "${words_after[@]}" 2>/dev/null)}")
-  if [[ -n "$found" ]]; then compadd -- "${found[@]}"; else _files; fi
+  local -a space=()
+  if [[ "$found[1]" == *: ]]; then space=(-S ''); fi
+  if [[ -n "$found" ]]; then compadd $space -- "${found[@]}"; else _files; fi
 }
 compdef _hanzo hanzo
 `,
@@ -78,17 +81,22 @@ func (a *app) complete(words []string) []string {
 		p.follow(word)
 	}
 	var all []string
-	switch {
-	case p.wantsID():
-		all = a.ids()
-	case p.value != nil:
-	case strings.HasPrefix(last, "-"):
+	switch next := p.next(); {
+	case p.value == nil && strings.HasPrefix(last, "-"):
 		for _, f := range p.flags {
 			if !f.Hidden {
 				all = append(all, "--"+f.Name)
 			}
 		}
-	default:
+	case next != nil && next.Enum != "":
+		all = next.EnumSlice()
+	case next != nil && slices.Contains(idNames, next.Name):
+		all = a.ids()
+	case next != nil && slices.Contains(pathNames, next.Name) && last != "": // else it is a file here
+		for _, id := range a.ids() {
+			all = append(all, id+":")
+		}
+	case p.value == nil:
 		for _, next := range p.node.Children {
 			if !next.Hidden {
 				all = append(all, next.Name)
@@ -110,6 +118,7 @@ type place struct {
 
 func (p *place) follow(word string) {
 	switch next := child(p.node, word); {
+	case p.value != nil && word == "=": // as bash splits it
 	case p.value != nil:
 		p.value = nil
 	case strings.HasPrefix(word, "-"):
@@ -121,10 +130,10 @@ func (p *place) follow(word string) {
 	}
 }
 
-// wantsID reports whether the next word is a sandbox.
-func (p *place) wantsID() bool {
+// next is the flag or argument whose value comes next, if there is one.
+func (p *place) next() *kong.Value {
 	if p.value != nil {
-		return slices.Contains(idNames, p.value.Name)
+		return p.value.Value
 	}
 	of := p.node
 	if of.DefaultCmd != nil {
@@ -132,14 +141,17 @@ func (p *place) wantsID() bool {
 	}
 	n := len(of.Positional)
 	if n == 0 || p.given >= n && !of.Positional[n-1].IsCumulative() {
-		return false
+		return nil
 	}
-	return slices.Contains(idNames, of.Positional[min(p.given, n-1)].Name)
+	return of.Positional[min(p.given, n-1)]
 }
 
 // idNames are the arguments and flags that sandboxes are given by; a session
 // is one too.
 var idNames = []string{"id", "sid", "session", "session-id"}
+
+// pathNames are those that files are given by, here or in a sandbox.
+var pathNames = []string{"from", "to"}
 
 // idsTimeout bounds how long somebody waits at a prompt.
 const idsTimeout = time.Second

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,12 +22,15 @@ type cpCmd struct {
 
 // Help is what --help adds.
 func (c *cpCmd) Help() string {
-	return `A folder becomes the one that is named, whether that is there already or not; what else is in it stays. Links come along; of those from a sandbox the ones that lead out of the folder do not. A file of more than 4 MiB that is interrupted is not there by half, and the download of a single file goes on where it was; begin again with -u, which leaves out what has arrived.
+	return `A folder becomes the one that is named, whether that is there already or not; what else is in it stays. Links come along; of those from a sandbox the ones that lead out of the folder, or could, do not. What cannot be read is said and left out, and the exit code is 1 then. A file of more than 4 MiB that is interrupted is not there by half, and the download of a single file goes on where it was; begin again with -u, which leaves out what has arrived.
+
+A - stands for standard input or output. A name of this machine with a colon is given as ./a:b.
 
 Examples:
   hanzo sandbox cp ./src ID:src
   hanzo sandbox cp data.csv ID:
-  hanzo sandbox cp ID:out/plot.png .`
+  hanzo sandbox cp ID:out/plot.png .
+  hanzo sandbox cp ID:log - | less`
 }
 
 // Run copies.
@@ -33,14 +38,14 @@ func (c *cpCmd) Run(a *app) error {
 	fromID, from, isFrom := remotePath(c.From)
 	toID, to, isTo := remotePath(c.To)
 	if isFrom == isTo {
-		return usage("one of the two is to be in a sandbox, as ID:PATH, and the other one here")
+		return usage("one of the two is to be in a sandbox, as ID:PATH, and the other one here; a name here with a colon is given as ./a:b")
 	}
 	id := fromID + toID
-	sb, err := a.sandbox(id)
+	remote, sb, err := a.sandbox(id)
 	if err != nil {
 		return err
 	}
-	t := &transfer{app: a, id: id, sb: sb, update: c.Update, meter: newMeter(c.Quiet)}
+	t := &transfer{app: a, id: id, remote: remote, sb: sb, update: c.Update, meter: newMeter(c.Quiet)}
 	defer t.meter.stop()
 	if isTo {
 		err = t.upload(c.From, to)
@@ -48,18 +53,13 @@ func (c *cpCmd) Run(a *app) error {
 		err = t.download(from, c.To)
 	}
 	t.meter.stop()
-	if err != nil {
-		return a.copyError(err)
+	switch {
+	case err != nil:
+		return a.explain(err)
+	case t.unread > 0:
+		return fmt.Errorf("%d files or folders could not be read", t.unread)
 	}
 	return nil
-}
-
-// copyError names the file that it was about, and nothing else.
-func (a *app) copyError(err error) error {
-	if a.ctx.Err() != nil {
-		return a.ctx.Err()
-	}
-	return a.explain(err)
 }
 
 // remotePath splits ID:PATH. An id has no slash, so that a name of this
@@ -81,6 +81,12 @@ func into(target, name, separator string) (string, bool) {
 }
 
 func (t *transfer) upload(from, to string) error {
+	if from == "-" {
+		if _, inside := into(to, "", "/"); inside {
+			return usage("which file is standard input to be? Name it as ID:PATH")
+		}
+		return t.sb.WriteFile(t.app.ctx, to, t.meter.reader(input{t.app.ctx}), 0o644)
+	}
 	info, err := os.Stat(from)
 	if err != nil {
 		return err
@@ -98,10 +104,10 @@ func (t *transfer) upload(from, to string) error {
 		return t.uploadFolder(from, target)
 	}
 	if !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "copy", Path: from, Err: fmt.Errorf("neither a file nor a folder")}
+		return &fs.PathError{Op: "copy", Path: from, Err: errors.New("neither a file nor a folder")}
 	}
 	if !inside {
-		if there, err := fs.Stat(t.sb.FS(t.app.ctx), target); err == nil && there.IsDir() {
+		if there, err := t.remote.Stat(t.app.ctx, t.id, target); err == nil && there.IsDir() {
 			target = path.Join(target, base)
 		}
 	}
@@ -112,7 +118,12 @@ func (t *transfer) download(from, to string) error {
 	if from == "" {
 		from = "."
 	}
-	info, err := fs.Stat(t.sb.FS(t.app.ctx), from)
+	f, err := t.remote.Open(t.app.ctx, t.id, from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
@@ -121,7 +132,13 @@ func (t *transfer) download(from, to string) error {
 		base = t.id
 	}
 	target, inside := into(to, base, string(filepath.Separator))
-	if info.IsDir() {
+	switch {
+	case to == "-" && info.IsDir():
+		return usage("%s is a folder, which has no place in standard output; hanzo sandbox exec ID -- tar c has", from)
+	case to == "-":
+		_, err := io.Copy(os.Stdout, t.meter.reader(f))
+		return err
+	case info.IsDir():
 		return t.downloadFolder(from, target)
 	}
 	if !inside {
@@ -132,5 +149,5 @@ func (t *transfer) download(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
 		return err
 	}
-	return t.downloadFile(from, target, info)
+	return t.downloadFile(f, from, target, info)
 }

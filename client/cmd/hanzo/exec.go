@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 
 	"github.com/hanzoai/sandbox/sandbox"
 )
@@ -58,41 +59,65 @@ func (c *execCmd) Run(a *app) error {
 	case c.TTY && !isTerminal(os.Stdin):
 		return usage("-t: standard input is no terminal")
 	}
-	sb, err := a.sandbox(c.ID)
+	_, sb, err := a.sandbox(c.ID)
 	if err != nil {
 		return err
 	}
 	cmd := c.cmd(sb)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	defer forward(cmd, cancel)()
+	defer a.forward(cmd, cancel)()
 	if !c.TTY {
 		cmd.Stderr = os.Stderr
-		return a.ended(cmd.Run(ctx))
+		return a.endedBy(ctx, cmd.Run(ctx))
 	}
-	restore, err := attach(cmd)
+	t, err := a.attach(cmd)
 	if err != nil {
 		return err
 	}
-	err = cmd.Run(ctx)
-	restore()
-	return a.ended(err)
+	defer t.restore()
+	err = a.endedBy(ctx, cmd.Run(ctx))
+	if exit, ok := errors.AsType[*exitError](err); ok && (exit.err != nil || exit.code == killed) {
+		t.reset()
+	}
+	return err
 }
 
 func (c *execCmd) cmd(sb *sandbox.Sandbox) *sandbox.Cmd {
 	cmd := sb.Command(c.Command[0], c.Command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Timeout = c.Dir, c.Env, c.Timeout
 	if c.User != nil {
-		cmd.User = sandbox.User{UID: uint32(c.User.UID), GID: uint32(c.User.GID)}
+		cmd.User = sandbox.User(*c.User)
 	}
 	cmd.Stdout = os.Stdout
 	if !c.NoStdin {
-		cmd.Stdin = onlyReader{os.Stdin}
+		signal.Ignore(syscall.SIGTTIN)
+		cmd.Stdin = typed{}
 	}
 	return cmd
 }
 
-type onlyReader struct{ io.Reader }
+// A typed is standard input. While this program is in the background of a
+// terminal it has nothing, rather than stop it.
+type typed struct{}
+
+// looks is how often it looks whether that is over.
+const looks = 200 * time.Millisecond
+
+func (typed) Read(p []byte) (int, error) {
+	for {
+		n, err := os.Stdin.Read(p)
+		if !errors.Is(err, syscall.EIO) || !inBackground() {
+			return n, err
+		}
+		time.Sleep(looks) //nolint:forbidigo // nobody tells who comes to the front
+	}
+}
+
+func inBackground() bool {
+	front, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && front != unix.Getpgrp()
+}
 
 // runValue runs it by the operation whose answer is a value.
 func (c *execCmd) runValue(a *app) error {
@@ -116,10 +141,11 @@ var forwarded = []os.Signal{
 }
 
 // forward sends signals on to the program; the second of those that ask for an
-// end brings it about. It returns what ends that.
-func forward(cmd *sandbox.Cmd, end func()) (stop func()) {
-	in, out, done := make(chan os.Signal, 16), make(chan syscall.Signal, 16), make(chan struct{})
-	signal.Notify(in, forwarded...)
+// end brings it about, and so does the first while nothing takes it. It returns
+// what ends that.
+func (a *app) forward(cmd *sandbox.Cmd, end func()) (stop func()) {
+	in, out, done := make(chan os.Signal, 16), make(chan syscall.Signal), make(chan struct{})
+	notify(in, forwarded)
 	cmd.Signals = out
 	go func() {
 		ends := 0
@@ -128,20 +154,17 @@ func forward(cmd *sandbox.Cmd, end func()) (stop func()) {
 			case <-done:
 				return
 			case s := <-in:
-				sig, ok := s.(syscall.Signal)
-				if !ok {
+				if slices.Contains(ending, s) {
+					ends++
+				}
+				if ends < 2 && pass(s, out, done) {
 					continue
 				}
-				if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
-					if ends++; ends > 1 {
-						end()
-						continue
-					}
+				if ends > 2 {
+					a.leave(killed)
 				}
-				select {
-				case out <- sig:
-				default: // it takes none
-				}
+				end()
+				time.AfterFunc(patience, func() { a.leave(killed) })
 			}
 		}
 	}()
@@ -151,41 +174,42 @@ func forward(cmd *sandbox.Cmd, end func()) (stop func()) {
 	}
 }
 
-// attach has the program's terminal be this one, until restore is called.
-func attach(cmd *sandbox.Cmd) (restore func(), err error) {
-	fd := int(os.Stdin.Fd())
-	cols, rows, err := term.GetSize(fd)
-	if err != nil || rows < 1 || cols < 1 {
-		rows, cols = 24, 80
+// pass gives a signal to a program that takes it, in the time that it has for
+// that.
+func pass(s os.Signal, out chan<- syscall.Signal, done <-chan struct{}) bool {
+	sig, _ := s.(syscall.Signal) //nolint:errcheck // there are no others
+	select {
+	case out <- sig:
+	case <-done:
+	case <-time.After(time.Second):
+		return !slices.Contains(ending, s)
 	}
+	return true
+}
+
+// attach has the program's terminal be this one.
+func (a *app) attach(cmd *sandbox.Cmd) (*tty, error) {
+	rows, cols := size(int(os.Stdin.Fd()))
 	screen := sandbox.NewTerminal(uint16(rows), uint16(cols))
 	cmd.Terminal = screen
 	if name := os.Getenv("TERM"); name != "" {
 		cmd.Env = append([]string{"TERM=" + name}, cmd.Env...)
 	}
-	before, err := term.MakeRaw(fd)
-	if err != nil {
-		return nil, err
+	return a.raw(func(rows, cols int) {
+		screen.Resize(uint16(rows), uint16(cols)) //nolint:errcheck // it keeps the size that it has
+	})
+}
+
+// killed is the exit code for a program that was ended with all that it
+// started.
+const killed = 128 + int(syscall.SIGINT)
+
+// endedBy is ended for a program that ctx may have ended.
+func (a *app) endedBy(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{code: killed}
 	}
-	sized, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(sized, syscall.SIGWINCH)
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-sized:
-				if cols, rows, err := term.GetSize(fd); err == nil && rows > 0 && cols > 0 {
-					screen.Resize(uint16(rows), uint16(cols)) //nolint:errcheck // it keeps the size that it has
-				}
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(sized)
-		close(done)
-		term.Restore(fd, before) //nolint:errcheck // there is nothing else to try
-	}, nil
+	return a.ended(err)
 }
 
 // ended is how this program ends after the other one has.
@@ -194,8 +218,8 @@ func (a *app) ended(err error) error {
 		switch exit.Cause {
 		case sandbox.CauseExit, sandbox.CauseSignal:
 			return &exitError{code: exit.Code}
-		case sandbox.CauseKilled:
-			return &exitError{code: 128 + int(syscall.SIGINT)}
+		case sandbox.CauseServer:
+			return &exitError{exitLost, errors.New("the server is gone, and how the program ended is not known")}
 		default:
 			return &exitError{exit.Code, fmt.Errorf("the program was ended: %s", exit.Cause)}
 		}
@@ -210,11 +234,14 @@ func (a *app) ended(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, syscall.EPIPE) {
+	if _, far := errors.AsType[*net.OpError](err); !far && errors.Is(err, syscall.EPIPE) {
 		return &exitError{code: 128 + int(syscall.SIGPIPE)}
 	}
 	if e, ok := errors.AsType[*sandbox.Error](err); ok {
 		err = e.Err
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%s does not carry the streams of programs; is that where sandboxd is? HANZO_BASE_URL says it", a.BaseURL)
 	}
 	return &exitError{exitLost, fmt.Errorf("%w", a.explain(err))}
 }

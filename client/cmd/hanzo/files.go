@@ -58,7 +58,7 @@ type writeCmd struct {
 
 // Run writes.
 func (c *writeCmd) Run(a *app) error {
-	data, err := dataOr(c.Data, os.Stdin)
+	data, err := dataOr(c.Data, input{a.ctx})
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *app) sendData(c call, data string) error {
 	body := []byte(data)
 	if data == "-" {
 		var err error
-		if body, err = io.ReadAll(os.Stdin); err != nil {
+		if body, err = io.ReadAll(input{a.ctx}); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (c *fsCreateCmd) Run(a *app) error {
 		defer c.File.Close()
 		q.body = io.NopCloser(c.File)
 	default:
-		q.body = io.NopCloser(os.Stdin)
+		q.body = input{a.ctx}
 	}
 	return a.show(q)
 }

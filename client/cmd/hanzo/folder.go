@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hanzoai/sandbox/sandbox"
@@ -63,25 +63,36 @@ func (t *transfer) uploadFolder(from, to string) error {
 func (t *transfer) walk(dir string) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
+		below, relErr := filepath.Rel(dir, name)
+		if relErr != nil {
+			return relErr
+		}
+		if below == "." {
 			return err
 		}
-		below, err := filepath.Rel(dir, name)
-		if err != nil || below == "." {
-			return err
+		if err != nil {
+			t.cannotRead(err)
+			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
-			return err
+			t.cannotRead(err)
+			return nil
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
-			leftOut(name, notCopied)
+			t.leftOut(name, notCopied)
 			return nil
 		}
 		entries = append(entries, entry{filepath.ToSlash(below), info})
 		return nil
 	})
 	return entries, err
+}
+
+// cannotRead says what of this machine cannot be read, and is left out.
+func (t *transfer) cannotRead(err error) {
+	t.unread++
+	t.meter.say(err.Error())
 }
 
 // missing leaves out what is there already.
@@ -100,7 +111,7 @@ func (t *transfer) missing(entries []entry, to string) []entry {
 			Mtime      time.Time
 		}
 	}
-	if json.NewDecoder(resp.Body).Decode(&list) != nil {
+	if json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&list) != nil {
 		return entries
 	}
 	there := map[string]int{}
@@ -125,11 +136,11 @@ func (t *transfer) uploadEach(from, to string, entries []entry) error {
 		var err error
 		switch target := path.Join(to, e.name); {
 		case e.info.IsDir():
-			err = t.sb.Mkdir(t.app.ctx, target, e.info.Mode().Perm())
+			err = t.sb.Mkdir(t.app.ctx, target, e.info.Mode().Perm()|own)
 		case e.info.Mode().IsRegular():
 			err = t.uploadFile(filepath.Join(from, filepath.FromSlash(e.name)), target)
 		default:
-			leftOut(e.name, "it is a link, and there is no tar in the sandbox")
+			t.leftOut(e.name, "it is a link, and there is no tar in the sandbox")
 		}
 		if err != nil {
 			return err
@@ -152,19 +163,29 @@ func (t *transfer) uploadArchive(from, to string, entries []entry) error {
 		w.CloseWithError(err)
 		packed <- err
 	}()
-	var said strings.Builder
+	var said remarks
 	cmd := t.sb.Command("tar", "-x", "-p", "-f", "-", "-C", to)
 	cmd.Stdin, cmd.Stderr = r, &said
 	err := cmd.Run(t.app.ctx)
 	r.CloseWithError(io.ErrClosedPipe)
-	packErr := <-packed
-	if _, ok := errors.AsType[*sandbox.ExitError](err); ok && said.Len() > 0 {
-		return fmt.Errorf("%s: %s", to, printable(strings.TrimSpace(said.String())))
+	if err := <-packed; err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		return err
 	}
-	if err == nil {
-		return packErr
+	if _, ok := errors.AsType[*sandbox.ExitError](err); ok && said.Len() > 0 {
+		return fmt.Errorf("%s: %s", to, strings.TrimSpace(said.String()))
 	}
 	return err
+}
+
+// remarks are the beginning of what a program says.
+type remarks struct{ strings.Builder }
+
+// maxRemarks bounds what is kept of them.
+const maxRemarks = 8 << 10
+
+func (r *remarks) Write(p []byte) (int, error) {
+	r.Builder.Write(p[:min(len(p), maxRemarks-r.Len())])
+	return len(p), nil
 }
 
 func (t *transfer) pack(to io.Writer, from string, entries []entry) error {
@@ -178,201 +199,80 @@ func (t *transfer) pack(to io.Writer, from string, entries []entry) error {
 	return errors.Join(w.Close(), buffered.Flush())
 }
 
+// own are an owner's rights, which every folder has that is copied: what is in
+// it is copied after it.
+const own = 0o700
+
 func (t *transfer) packOne(w *tar.Writer, from string, e entry) error {
-	name := filepath.Join(from, filepath.FromSlash(e.name))
-	target := ""
-	if e.info.Mode().Type() == fs.ModeSymlink {
+	name, target := filepath.Join(from, filepath.FromSlash(e.name)), ""
+	info := e.info
+	switch {
+	case info.Mode().Type() == fs.ModeSymlink:
 		var err error
 		if target, err = os.Readlink(name); err != nil {
-			return err
-		}
-	}
-	header, err := tar.FileInfoHeader(e.info, target)
-	if err != nil {
-		return err
-	}
-	header.Name = e.name
-	header.Uid, header.Gid, header.Uname, header.Gname = 0, 0, "", ""
-	header.Mode &= 0o777
-	if !e.info.Mode().IsRegular() {
-		return w.WriteHeader(header)
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := w.WriteHeader(header); err != nil {
-		return err
-	}
-	n, err := io.Copy(w, t.meter.reader(io.LimitReader(f, header.Size)))
-	if err == nil && n < header.Size {
-		err = fmt.Errorf("%s: it became shorter meanwhile", name)
-	}
-	return err
-}
-
-func (t *transfer) downloadFolder(from, to string) error {
-	if err := os.MkdirAll(to, 0o777); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	err = t.downloadArchive(from, root)
-	if _, ok := errors.AsType[*sandbox.StartError](err); ok { // there is no tar inside
-		err = t.downloadEach(from, root)
-	}
-	return err
-}
-
-// downloadArchive unpacks what a tar inside packs. Whatever that sends, it
-// gets nowhere but below root.
-func (t *transfer) downloadArchive(from string, root *os.Root) error {
-	t.meter.expect(root.Name(), 0)
-	ctx, cancel := context.WithCancel(t.app.ctx)
-	defer cancel()
-	r, w := io.Pipe()
-	var said strings.Builder
-	ran := make(chan error, 1)
-	go func() {
-		cmd := t.sb.Command("tar", "-c", "-f", "-", "-C", from, ".")
-		cmd.Stdout, cmd.Stderr = w, &said
-		err := cmd.Run(ctx)
-		w.CloseWithError(err) // without one it is the end
-		ran <- err
-	}()
-	found := &links{}
-	unpackErr := t.unpack(bufio.NewReaderSize(r, 256<<10), root, found)
-	if unpackErr == nil {
-		_, unpackErr = io.Copy(io.Discard, r) // what fills the last block
-	}
-	if unpackErr == nil {
-		unpackErr = found.make(root)
-	}
-	if unpackErr != nil {
-		cancel()
-	}
-	r.CloseWithError(io.ErrClosedPipe)
-	err := <-ran
-	switch exit, failed := errors.AsType[*sandbox.ExitError](err); {
-	case failed && unpackErr == nil && exit.Code == 1: // some file changed meanwhile
-		fmt.Fprintln(os.Stderr, "hanzo:", printable(strings.TrimSpace(said.String())))
-		return nil
-	case failed && exit.Cause == sandbox.CauseExit:
-		return fmt.Errorf("%s: %s", from, printable(strings.TrimSpace(said.String())))
-	case err != nil && ctx.Err() == nil:
-		return err
-	}
-	return unpackErr
-}
-
-func (t *transfer) unpack(r io.Reader, root *os.Root, found *links) error {
-	archive := tar.NewReader(r)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
+			t.cannotRead(err)
 			return nil
 		}
+	case info.Mode().IsRegular():
+		f, err := openFile(name)
 		if err != nil {
-			return err
-		}
-		name := path.Clean(header.Name)
-		perm := fs.FileMode(header.Mode).Perm() &^ umask()
-		switch header.Typeflag {
-		case tar.TypeDir:
-			if name != "." {
-				err = root.MkdirAll(name, perm|0o700)
-			}
-		case tar.TypeReg:
-			err = t.place(root, name, perm, header, archive)
-		case tar.TypeSymlink:
-			err = found.add(name, header.Linkname)
-		default:
-			leftOut(name, notCopied)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// place writes a file below root, whole or not at all.
-func (t *transfer) place(root *os.Root, name string, perm fs.FileMode, header *tar.Header, r io.Reader) error {
-	if t.update {
-		here, err := root.Stat(name)
-		if err == nil && here.Size() == header.Size && !here.ModTime().Before(header.ModTime) {
+			t.cannotRead(err)
 			return nil
-		}
-	}
-	return t.write(root, name, perm, t.meter.reader(r))
-}
-
-func (t *transfer) write(root *os.Root, name string, perm fs.FileMode, r io.Reader) error {
-	dir, base := path.Split(name)
-	part := path.Join(dir, "."+base+".part")
-	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, r)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = root.Rename(part, name)
-	}
-	if err != nil {
-		return errors.Join(err, root.Remove(part))
-	}
-	return nil
-}
-
-// downloadEach is for sandboxes without tar.
-func (t *transfer) downloadEach(from string, root *os.Root) error {
-	tree, err := fs.Sub(t.sb.FS(t.app.ctx), from)
-	if err != nil {
-		return err
-	}
-	found := &links{}
-	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || name == ".":
-			return err
-		case d.IsDir():
-			return root.MkdirAll(name, 0o777)
-		case d.Type() == fs.ModeSymlink:
-			target, err := fs.ReadLink(tree, name)
-			if err != nil {
-				return err
-			}
-			return found.add(name, target)
-		case !d.Type().IsRegular():
-			leftOut(name, notCopied)
-			return nil
-		}
-		f, err := tree.Open(name)
-		if err != nil {
-			return err
 		}
 		defer f.Close()
-		info, err := f.Stat()
+		if info, err = f.Stat(); err != nil {
+			return err
+		}
+		header, err := header(e.name, info, "")
 		if err != nil {
 			return err
 		}
-		return t.write(root, name, info.Mode().Perm()&^umask(), t.meter.reader(f))
-	})
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		n, err := io.Copy(w, t.meter.reader(io.LimitReader(f, header.Size)))
+		if err == nil && n < header.Size {
+			err = fmt.Errorf("%s: it became shorter meanwhile", name)
+		}
+		return err
+	}
+	header, err := header(e.name, info, target)
 	if err != nil {
 		return err
 	}
-	return found.make(root)
+	return w.WriteHeader(header)
+}
+
+// openFile opens a file, and nothing that has come into its place.
+func openFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|noFollow|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s: it is no file any more", name)
+	}
+	return f, nil
+}
+
+func header(name string, info fs.FileInfo, target string) (*tar.Header, error) {
+	h, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return nil, err
+	}
+	h.Name = name
+	h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", ""
+	h.Mode &= 0o777
+	if info.IsDir() {
+		h.Mode |= own
+	}
+	return h, nil
 }
 
 const notCopied = "it is neither a file nor a folder"
 
 // leftOut says what is not copied.
-func leftOut(name, why string) {
-	fmt.Fprintf(os.Stderr, "hanzo: %s: left out, as %s\n", printable(name), why)
+func (t *transfer) leftOut(name, why string) {
+	t.meter.say(fmt.Sprintf("%s: left out, as %s", inLine(name), why))
 }

@@ -63,7 +63,7 @@ func (c *previewCmd) Run(a *app) error {
 		opener = "open"
 	}
 	if err := osexec.CommandContext(a.ctx, opener, address).Run(); err != nil {
-		fmt.Println(address)
+		fmt.Println(printable(address))
 		return fmt.Errorf("no browser could be opened: %w", err)
 	}
 	return nil
@@ -85,7 +85,7 @@ Examples:
 
 // Run listens until it is interrupted.
 func (c *forwardCmd) Run(a *app) error {
-	sb, err := a.sandbox(c.ID)
+	_, sb, err := a.sandbox(c.ID)
 	if err != nil {
 		return err
 	}
@@ -97,21 +97,16 @@ func (c *forwardCmd) Run(a *app) error {
 	defer all.Wait()
 	defer end(nil)
 	for _, arg := range c.Ports {
-		local, port, two := strings.Cut(arg, ":")
-		if !two {
-			port = local
+		local, port, err := portPair(arg)
+		if err != nil {
+			return err
 		}
-		for _, number := range []string{local, port} {
-			if n, err := strconv.Atoi(number); err != nil || n < 0 || n > 65535 {
-				return usage("%q is no port: want PORT or LOCAL:PORT", arg)
-			}
-		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:"+local)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 		if err != nil {
 			return err
 		}
 		context.AfterFunc(ctx, func() { l.Close() })
-		fmt.Printf("%s -> %s:%s\n", l.Addr(), c.ID, port)
+		fmt.Printf("%s -> %s:%d\n", l.Addr(), c.ID, port)
 		all.Go(func() { carry(ctx, end, l, sb, port) })
 	}
 	<-ctx.Done()
@@ -121,25 +116,40 @@ func (c *forwardCmd) Run(a *app) error {
 	return a.explain(context.Cause(ctx))
 }
 
+// portPair reads PORT or LOCAL:PORT.
+func portPair(arg string) (local, port int, err error) {
+	first, second, two := strings.Cut(arg, ":")
+	if !two {
+		second = first
+	}
+	l, err1 := strconv.ParseUint(first, 10, 16)
+	p, err2 := strconv.ParseUint(second, 10, 16)
+	if err1 != nil || err2 != nil || p == 0 {
+		return 0, 0, usage("%q is no port: want PORT or LOCAL:PORT", arg)
+	}
+	return int(l), int(p), nil
+}
+
 // carry carries connections until ctx ends, which it brings about when the
 // sandbox has gone.
-func carry(ctx context.Context, end context.CancelCauseFunc, l net.Listener, sb *sandbox.Sandbox, port string) {
+func carry(ctx context.Context, end context.CancelCauseFunc, l net.Listener, sb *sandbox.Sandbox, port int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
 		conn, err := l.Accept()
 		if err != nil {
+			end(err) // with too many files open, for one
 			return
 		}
 		all.Go(func() {
 			defer conn.Close()
-			there, err := sb.DialContext(ctx, "tcp", "127.0.0.1:"+port)
+			there, err := sb.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(port)))
 			switch {
 			case errors.Is(err, sandbox.ErrNotFound), errors.Is(err, sandbox.ErrEnded):
 				end(err)
 				return
 			case err != nil && ctx.Err() == nil:
-				fmt.Fprintf(os.Stderr, "hanzo: port %s: %v\n", port, err)
+				fmt.Fprintf(os.Stderr, "hanzo: port %d: %s\n", port, printable(err.Error()))
 				return
 			case err != nil:
 				return

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 )
 
 // links are those of a folder that is downloaded. They are made when all else
@@ -30,10 +31,10 @@ func (l *links) add(name, target string) error {
 
 // make makes those that lead to somewhere in root. The others would have
 // programs of this machine follow a sandbox to where it has no business.
-func (l *links) make(root *os.Root) error {
+func (l *links) make(root *os.Root, leftOut func(name, why string)) error {
 	var made []link
 	for _, k := range l.list {
-		if path.IsAbs(k.target) || !filepath.IsLocal(path.Join(path.Dir(k.name), k.target)) {
+		if path.IsAbs(k.target) || turnsBack(k.target) || !filepath.IsLocal(path.Join(path.Dir(k.name), k.target)) {
 			leftOut(k.name, leadsOut)
 			continue
 		}
@@ -60,4 +61,22 @@ func (l *links) make(root *os.Root) error {
 	return nil
 }
 
-const leadsOut = "it is a link that leads out of the folder"
+// turnsBack reports whether a link goes up after it has gone down. Where it
+// leads is not known, then: what it goes down to can become another link.
+func turnsBack(target string) bool {
+	down := false
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if down {
+				return true
+			}
+		default:
+			down = true
+		}
+	}
+	return false
+}
+
+const leadsOut = "it is a link that leads out of the folder, or could"

@@ -15,7 +15,8 @@
 // Exit codes: 0; 1 when the server refuses or something fails; 2 for a command
 // line that is wrong; for commands that run a program the program's own, with
 // 125 when it could not be run or its end is not known, 126 and 127 when it
-// could not be started, and 128 and the signal's number when that ended it.
+// could not be started, and 128 and the signal's number when that ended it, as
+// for an interruption of any command.
 package main
 
 import (
@@ -23,10 +24,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -73,14 +73,17 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "hanzo:", sentence(err))
 		return exitUsage
 	}
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the program's own
-	defer stop()
+	ctx, end := context.WithCancelCause(context.Background()) //nolint:forbidigo // the program's own
+	defer end(nil)
 	a := &app{globals: &c.globals, ctx: ctx, parser: parser}
 	if !handlesSignals(parsed.Command()) {
-		a.ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
+		defer a.catch(end)()
 	}
-	return exitCode(parsed.Run(a))
+	err = parsed.Run(a)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return exitCode(err)
 }
 
 func newParser(c *cli) (*kong.Kong, error) {
@@ -88,8 +91,20 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.Name("hanzo"),
 		kong.Description("Sandboxes by hand. The server is in HANZO_BASE_URL, the key in HANZO_API_KEY or from hanzo auth login."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)),
 		kong.Vars{"default_base_url": defaultBaseURL, "version": version()},
 	)
+}
+
+// verbatim takes a word as it is, also if it is no UTF-8, as a file's name can
+// be.
+func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	target.SetString(word.String())
+	return nil
 }
 
 // version is the module's, as it was built.
@@ -130,13 +145,8 @@ func exitCode(err error) int {
 	if !ok {
 		exit = &exitError{exitFailed, err}
 	}
-	switch {
-	case exit.err == nil:
-	case errors.Is(exit.err, context.Canceled):
-		fmt.Fprintln(os.Stderr, "hanzo: interrupted")
-		return 128 + int(syscall.SIGINT)
-	default:
-		fmt.Fprintln(os.Stderr, "hanzo:", exit.err)
+	if exit.err != nil {
+		fmt.Fprintln(os.Stderr, "hanzo:", printable(exit.err.Error()))
 	}
 	return exit.code
 }

@@ -33,7 +33,7 @@ func (c *manCmd) Run(a *app) error {
 	p.section("EXIT STATUS")
 	p.text("0; 1 when the server refuses or something fails; 2 for a command line that is wrong. " +
 		"Of commands that run a program the program's own, with 125 when its end is not known, 126 and 127 when it could not be started, " +
-		"and 128 and the signal's number when that ended it.")
+		"and 128 and the signal's number when that ended it, as for an interruption of any command.")
 	return p.err
 }
 

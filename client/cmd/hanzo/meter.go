@@ -31,6 +31,7 @@ type meter struct {
 	mu    sync.Mutex
 	name  string
 	total int64 // of all that has been announced
+	drawn bool
 }
 
 func newMeter(quiet bool) *meter {
@@ -68,19 +69,34 @@ func (c *counted) Read(p []byte) (int, error) {
 func (m *meter) show() {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	drawn := false
 	for {
 		select {
 		case <-m.end:
-			if drawn {
-				fmt.Fprint(os.Stderr, "\r\x1b[K")
-			}
+			m.clear()
 			return
 		case <-tick.C:
-			fmt.Fprint(os.Stderr, "\r\x1b[K"+m.line())
-			drawn = true
+			line := m.line()
+			m.mu.Lock()
+			fmt.Fprint(os.Stderr, "\r\x1b[K"+line)
+			m.drawn = true
+			m.mu.Unlock()
 		}
 	}
+}
+
+func (m *meter) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.drawn {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+	m.drawn = false
+}
+
+// say has something said beside the copy.
+func (m *meter) say(text string) {
+	m.clear()
+	fmt.Fprintln(os.Stderr, "hanzo:", printable(text))
 }
 
 func (m *meter) line() string {
@@ -95,7 +111,9 @@ func (m *meter) line() string {
 		full := int(min(done*width/total, width))
 		share = fmt.Sprintf("[%-*s] %3d%% ", width, "####################"[:full], min(done*100/total, 100))
 	}
-	return fmt.Sprintf("%s%.1f MiB, %.1f MiB/s %s", share, float64(done)/(1<<20), rate/(1<<20), printable(name))
+	line := []rune(fmt.Sprintf("%s%.1f MiB, %.1f MiB/s %s", share, float64(done)/(1<<20), rate/(1<<20), inLine(name)))
+	_, cols := size(int(os.Stderr.Fd()))
+	return string(line[:min(len(line), cols-1)]) // a line that is broken in two is not drawn over
 }
 
 // stop ends the showing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // print shows an answer in the format that is wanted.
@@ -21,7 +22,7 @@ func (a *app) print(w io.Writer, body []byte) error {
 		return fmt.Errorf("the server's answer: %w", err)
 	}
 	if text, ok := v.(string); ok {
-		_, err := fmt.Fprintln(w, text)
+		_, err := fmt.Fprintln(w, printable(text))
 		return err
 	}
 	switch a.format() {
@@ -73,7 +74,12 @@ func (o object) name() string {
 	return ""
 }
 
+// decode reads a value, which is not nested deeper than encoding/json has it.
 func decode(body []byte) (any, error) {
+	var raw json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	return decodeValue(d)
@@ -96,7 +102,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			o = append(o, member{fmt.Sprint(name), value})
+			o = append(o, member{inLine(fmt.Sprint(name)), value})
 		}
 		_, err = d.Token()
 		return o, err
@@ -195,7 +201,7 @@ func cell(name string, v any) string {
 		if at, err := time.Parse(time.RFC3339Nano, v); err == nil {
 			return at.Local().Format(time.DateTime)
 		}
-		return printable(v)
+		return inLine(v)
 	case json.Number:
 		if mode, err := v.Int64(); err == nil && name == "mode" {
 			return fmt.Sprintf("%04o", mode)
@@ -220,12 +226,21 @@ func cell(name string, v any) string {
 	return fmt.Sprint(v)
 }
 
-// printable keeps what a sandbox chose from moving a terminal's cursor.
+// printable keeps what a sandbox or a server chose from moving a terminal's
+// cursor, and from showing text in another order than it has.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
 			return '\uFFFD'
 		}
 		return r
 	}, s)
+}
+
+// inLine is printable for what is to stay in one line.
+func inLine(s string) string {
+	return strings.NewReplacer("\n", "\uFFFD", "\t", "\uFFFD").Replace(printable(s))
 }

@@ -141,6 +141,10 @@ func TestPortForward(t *testing.T) {
 	is.Equal(get200(t, client, "http://"+address+"/"), "page /")
 	is.Equal(r.interrupt(t), 0)
 
+	for _, wrong := range []string{"+80", "8000:0", "0", ":80", "80:", "65536", "1:2:3", "http"} {
+		is.Equal(ends(t, h.start("sandbox", "port-forward", h.id, wrong).Cmd), exitUsage) // wrong
+	}
+
 	// It ends with the sandbox.
 	r = h.start("sandbox", "port-forward", h.id, "0:8000")
 	_, err = fmt.Sscanf(r.line(t), "%s -> "+h.id+":8000", &address)

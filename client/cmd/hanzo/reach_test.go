@@ -231,6 +231,12 @@ func TestCompletion(t *testing.T) {
 		is.Equal(a.complete(append(append([]string{"sandbox"}, strings.Fields(line)...), sb.ID()[:4])), []string{sb.ID()}) // an id
 	}
 	is.Equal(a.complete([]string{"exec", "files", "get", ""}), []string{sb.ID()})
+	is.Equal(a.complete([]string{"sandbox", "cp", "src", sb.ID()[:4]}), []string{sb.ID() + ":"})
+	is.Equal(a.complete([]string{"sandbox", "cp", ""}), nil) // which may be a file here
+	is.Equal(a.complete([]string{"sandbox", "exec", "--no"}), []string{"--no-stdin"})
+	is.Equal(a.complete([]string{"sandbox", "list", "-o", "j"}), []string{"json"})
+	is.Equal(a.complete([]string{"sandbox", "list", "--output", "=", "j"}), []string{"json"}) // as bash splits it
+	is.Equal(a.complete([]string{"completion", "f"}), []string{"fish"})
 	is.Equal(a.complete([]string{"sandbox", "exec", sb.ID(), ""}), nil)      // a program's name is not known here
 	is.Equal(a.complete([]string{"sandbox", "lease", "--project", ""}), nil) // nor a project's
 	a.BaseURL = "http://127.0.0.1:9"

@@ -27,9 +27,9 @@ func (r *ran) show() error {
 		return errors.Join(err, err2)
 	}
 	for _, f := range r.Files {
-		fmt.Fprintln(os.Stderr, "made", printable(f.Name))
+		fmt.Fprintln(os.Stderr, "made", inLine(f.Name))
 	}
-	fmt.Fprintln(os.Stderr, "session", printable(r.Session))
+	fmt.Fprintln(os.Stderr, "session", inLine(r.Session))
 	return errors.Join(err, err2)
 }
 
@@ -76,16 +76,20 @@ func (a *app) showRun(c call, body any) error {
 	} else {
 		err = a.print(os.Stdout, answer)
 	}
-	if code := out.ExitCode + out.Code; err == nil && code != 0 { // one of which is there
-		err = &exitError{code: code}
+	code := out.ExitCode + out.Code // one of which is there
+	switch {
+	case err != nil || code == 0:
+		return err
+	case code < 0 || code > 255: // which would be another one, or none
+		code = exitLost
 	}
-	return err
+	return &exitError{code: code}
 }
 
 // A user is who a command runs as, by number.
 type user struct {
-	UID int64 `json:"uid"`
-	GID int64 `json:"gid"`
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
 }
 
 // UnmarshalText reads UID:GID, or one number for both.
@@ -94,12 +98,15 @@ func (u *user) UnmarshalText(b []byte) error {
 	if !two {
 		gid = uid
 	}
-	var err, err2 error
-	u.UID, err = strconv.ParseInt(uid, 10, 64)
-	u.GID, err2 = strconv.ParseInt(gid, 10, 64)
-	if err != nil || err2 != nil {
+	id, err := strconv.ParseUint(uid, 10, 32)
+	group, err2 := strconv.ParseUint(gid, 10, 32)
+	switch {
+	case err != nil || err2 != nil:
 		return errors.New("want UID:GID, by number")
+	case id == 0: // which stands for the default where there is no other way to say it
+		return errors.New("commands do not run as root")
 	}
+	u.UID, u.GID = uint32(id), uint32(group)
 	return nil
 }
 

@@ -45,7 +45,7 @@ Examples:
 // Run runs.
 func (c *snippetCreateCmd) Run(a *app) error {
 	if c.Code == "-" {
-		b, err := io.ReadAll(os.Stdin)
+		b, err := io.ReadAll(input{a.ctx})
 		if err != nil {
 			return err
 		}

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/coder/websocket"
-	"golang.org/x/term"
 
 	"github.com/hanzoai/sandbox/internal/problem"
 )
@@ -24,6 +20,14 @@ type terminalCmd struct {
 	Get    terminalGetCmd    `cmd:"" help:"Print its page."`
 	Ticket terminalTicketCmd `cmd:"" help:"Mint a ticket for the page and the socket."`
 	Ws     terminalWsCmd     `cmd:"" help:"Carry the socket over standard input and output."`
+}
+
+// Help is what --help adds.
+func (c *terminalCmd) Help() string {
+	return `Examples:
+  hanzo sandbox terminal ID              # opens one here
+  hanzo sandbox terminal ID --arg build  # one with a name, to come back to
+  hanzo sandbox terminal ticket ID`
 }
 
 type terminalOpenCmd struct {
@@ -49,11 +53,6 @@ func (c *terminalOpenCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	before, err := term.MakeRaw(int(os.Stdin.Fd()))
-	if err != nil {
-		return err
-	}
-	defer term.Restore(int(os.Stdin.Fd()), before) //nolint:errcheck // there is nothing else to try
 	return a.socket(c.ID, "terminal", values("ticket", ticket, "arg", c.Arg), true)
 }
 
@@ -141,28 +140,41 @@ func (c *screenWsCmd) Run(a *app) error {
 const maxFrame = 1 << 20
 
 // socket carries a socket over standard input and output, until either ends.
-// The ticket is its credential, so that the key is not sent.
-func (a *app) socket(id, what string, query url.Values, resizes bool) error {
+// The ticket is its credential, so that the key is not sent. Typed has them be
+// a person's terminal.
+func (a *app) socket(id, what string, query url.Values, typed bool) (err error) {
 	base, err := a.base()
 	if err != nil {
 		return err
 	}
 	address := base + "/v1/sandbox/" + url.PathEscape(id) + "/" + what + "/ws?" + query.Encode()
-	ws, resp, err := websocket.Dial(a.ctx, address, &websocket.DialOptions{HTTPClient: httpClient})
+	ws, resp, err := websocket.Dial(a.ctx, address, &websocket.DialOptions{HTTPClient: httpClient}) //nolint:bodyclose // Received does
 	if err != nil {
-		if resp == nil || resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil {
+		if resp == nil || resp.StatusCode/100 <= 2 {
 			return a.explain(err)
 		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // the status says enough
-		return problem.Decode(resp.StatusCode, body)
+		return a.explain(problem.Received(resp))
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	if resizes {
-		go resize(ctx, ws)
+	if typed {
+		resize := func(rows, cols int) {
+			text := fmt.Sprintf(`{"resize":{"cols":%d,"rows":%d}}`, cols, rows)
+			ws.Write(ctx, websocket.MessageText, []byte(text)) //nolint:errcheck // reading fails too
+		}
+		t, err := a.raw(resize)
+		if err != nil {
+			return err
+		}
+		defer t.restore()
+		defer func() {
+			if err != nil {
+				t.reset()
+			}
+		}()
+		resize(size(t.fd))
 	}
 	go send(ctx, ws)
 	for {
@@ -198,26 +210,6 @@ func send(ctx context.Context, ws *websocket.Conn) {
 		}
 		if err != nil {
 			return
-		}
-	}
-}
-
-// resize tells the size of this terminal, now and whenever it changes.
-func resize(ctx context.Context, ws *websocket.Conn) {
-	sized := make(chan os.Signal, 1)
-	signal.Notify(sized, syscall.SIGWINCH)
-	defer signal.Stop(sized)
-	for {
-		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil {
-			text := fmt.Sprintf(`{"resize":{"cols":%d,"rows":%d}}`, cols, rows)
-			if ws.Write(ctx, websocket.MessageText, []byte(text)) != nil {
-				return
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-sized:
 		}
 	}
 }
