@@ -25,6 +25,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if takesFile(r.Pattern) {
 		leaveBody(w)
+		defer linger(w)
 	}
 	s.write(w, p)
 }
@@ -34,6 +35,29 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 func leaveBody(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	http.NewResponseController(w).SetReadDeadline(past) //nolint:errcheck // without one the answer comes later
+}
+
+// lingering is how long a caller who is still sending has to notice that he
+// has been answered.
+const lingering = time.Second
+
+// linger takes what still comes after the answer, until the caller has closed.
+// A connection with something in it that nobody has read is reset when it is
+// closed, and the answer can be lost with it; net/http sees to that only where
+// it reads the body itself.
+func linger(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		return
+	}
+	conn, _, err := control.Hijack()
+	if err != nil {
+		return // as of HTTP/2, where a body is not the connection
+	}
+	defer conn.Close()
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && conn.SetReadDeadline(time.Now().Add(lingering)) == nil {
+		io.Copy(io.Discard, conn) //nolint:errcheck // it is not wanted
+	}
 }
 
 // retryAfter is what 429 says, in seconds.
@@ -46,6 +70,7 @@ func (s *server) write(w http.ResponseWriter, p *problem.Error) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", problem.MediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	switch p.Status {
 	case http.StatusUnauthorized:
