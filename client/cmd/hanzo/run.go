@@ -40,7 +40,7 @@ type runCmd struct {
 	Command    string   `json:"command,omitempty" help:"A shell line instead."`
 	Dir        string   `json:"dir,omitempty" help:"Where it starts."`
 	Stdin      string   `json:"stdin,omitempty" help:"What it reads."`
-	TimeoutSec int64    `json:"timeoutSec,omitempty" placeholder:"SECONDS" help:"How long it may run."`
+	TimeoutSec seconds  `json:"timeoutSec,omitempty" placeholder:"SECONDS" help:"How long it may run, in seconds or as 1h30m."`
 	Session    string   `json:"session,omitempty" help:"An agent's session to narrate the run to."`
 	Events     bool     `json:"events,omitempty" help:"Its output is JSON lines, each an event of the session."`
 	Blind      []string `sep:"none" json:"blind,omitempty" placeholder:"SECRET" help:"A secret to hide in what it says; may be repeated."`

@@ -69,12 +69,12 @@ type leased struct {
 	Image   string   `json:"image,omitempty" help:"The root file system."`
 	Runtime string   `json:"runtime,omitempty" help:"The boundary that is wanted: gvisor."`
 	Cluster string   `json:"cluster,omitempty" help:"Where to place it."`
-	TTLSec  int64    `name:"ttl-sec" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long the lease lasts."`
+	TTLSec  seconds  `name:"ttl-sec" aliases:"ttl" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long the lease lasts, in seconds or as 1h30m; --ttl says it too."`
 	Env     []string `sep:"none" json:"env,omitempty" placeholder:"KEY=VALUE" help:"Added to the environment of every command; may be repeated."`
 	Disk    bool     `json:"disk,omitempty" help:"A volume of its own, so that it can be paused."`
 	Fixed   bool     `json:"fixed,omitempty" help:"End the lease then also when the sandbox is in use."`
 	CPUs    float64  `name:"cpus" json:"cpus,omitempty" placeholder:"N" help:"How many processors it may use."`
-	Memory  int64    `json:"memory,omitempty" placeholder:"BYTES" help:"How much memory it may use."`
+	Memory  byteSize `json:"memory,omitempty" placeholder:"BYTES" help:"How much memory it may use, in bytes or as 4GiB."`
 	Network string   `json:"network,omitempty" help:"What it can reach: none."`
 }
 
@@ -102,15 +102,15 @@ func (c *leaseCmd) Help() string {
   hanzo sandbox lease -o name                         # nothing but the id
   hanzo sandbox lease --class dev --project website   # the project's files, or a new project
   hanzo sandbox lease --id ID                         # on with one, also with one that is paused
-  hanzo sandbox lease --image exec --cpus 4 --memory 8589934592 --ttl-sec 3600`
+  hanzo sandbox lease --image exec --cpus 4 --memory 8GiB --ttl 1h`
 }
 
 // Run leases.
 func (c *leaseCmd) Run(a *app) error { return a.send(post("v1", "sandbox", "lease"), c) }
 
 type renewCmd struct {
-	ID     string `arg:"" json:"-" help:"The sandbox."`
-	TTLSec int64  `name:"ttl-sec" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long it is to last from now; by default as long as it was leased for."`
+	ID     string  `arg:"" json:"-" help:"The sandbox."`
+	TTLSec seconds `name:"ttl-sec" aliases:"ttl" json:"ttlSec,omitempty" placeholder:"SECONDS" help:"How long it is to last from now, in seconds or as 1h30m; by default as long as it was leased for."`
 }
 
 // Run renews.
