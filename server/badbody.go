@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -36,24 +37,14 @@ func bodyFault(err error) string {
 	if field == "" {
 		field = "it"
 	}
-	return field + ": want " + kindOf(wrong.Type) + ", and it is " + valueOf(wrong.Value)
+	kind := cmp.Or(kinds[wrong.Type.Kind()], "a whole number, not too large")
+	return field + ": want " + kind + ", and it is " + valueOf(wrong.Value)
 }
 
-// kindOf is what JSON has a type as.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	}
-	return "a whole number, not too large"
+// kinds are what JSON has types as.
+var kinds = map[reflect.Kind]string{
+	reflect.Bool: "true or false", reflect.String: "a string", reflect.Float32: "a number", reflect.Float64: "a number",
+	reflect.Slice: "an array", reflect.Array: "an array", reflect.Struct: "an object", reflect.Map: "an object",
 }
 
 // valueOf is what encoding/json says that a value is, with an article.
