@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"math"
 	"syscall"
 	"time"
 
@@ -30,8 +31,11 @@ const (
 	// shedSettle is how long a killed command's memory may take to be given
 	// back before the next is killed.
 	shedSettle = 250 * time.Millisecond
-	// helpless is how often to look when there is nothing to kill.
+	// helpless is how long there is nothing to kill if there was nothing, as
+	// long as memory grows by no more than newcomer: a command that starts
+	// then is not to be let go on for as long.
 	helpless = 50 * time.Millisecond
+	newcomer = 4 << 20
 )
 
 // A memoryWatch keeps one sandbox below its limit.
@@ -43,6 +47,10 @@ type memoryWatch struct {
 	near  bool // to the limit, when it was last looked
 	alone bool // and nothing could be killed
 	old   bool // the init cannot kill any
+
+	// Of alone: how much was used, and when to try again.
+	least int64
+	again time.Time
 }
 
 // watchMemory watches until the life ends or the Runtime lets it go.
@@ -103,6 +111,8 @@ func (w *memoryWatch) look() (time.Duration, error) {
 	case used < w.limit:
 		w.alone = false
 		return together(time.Now(), pace(w.limit-used)), nil
+	case w.alone && used < w.least+newcomer && time.Now().Before(w.again):
+		return fastLook, nil
 	}
 	return w.shed(used)
 }
@@ -156,8 +166,8 @@ func (w *memoryWatch) shed(used int64) (time.Duration, error) {
 		if !w.alone {
 			log.Warn("out of memory, and no command is left to kill: it is in files")
 		}
-		w.alone = true
-		return helpless, nil
+		w.alone, w.least, w.again = true, used, time.Now().Add(helpless)
+		return fastLook, nil
 	}
 	log.Warn("out of memory: the largest command was killed", "it had", mib(int64(killed.Memory)))
 	return w.settle()
@@ -168,8 +178,10 @@ func unsupported(err error) bool {
 	return ok && e.Errno == syscall.ENOSYS
 }
 
-// settle waits for what has been killed to give its memory back.
+// settle waits for what has been killed to give its memory back, or for
+// another command to take it.
 func (w *memoryWatch) settle() (time.Duration, error) {
+	least := int64(math.MaxInt64)
 	end := time.NewTimer(shedSettle)
 	defer end.Stop()
 	again := time.NewTicker(fastLook)
@@ -178,6 +190,9 @@ func (w *memoryWatch) settle() (time.Duration, error) {
 		used, err := w.used()
 		if err != nil || used < w.limit {
 			return fastLook, err
+		}
+		if least = min(least, used); used > least+newcomer {
+			return 0, nil
 		}
 		select {
 		case <-end.C:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	osexec "os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,6 +105,28 @@ func TestPageCacheIsNotMemory(t *testing.T) {
 	is.True(used < 300*mib)
 	is.NoErr(sb.Command("sh", "-c", "cat big > /dev/null; rm big").Run(t.Context()))
 	is.NoErr(release())
+}
+
+// TestMemoryOfNoCommand: while there is nothing to kill in a sandbox that is
+// full, a command that starts is not let grow until the kernel ends it all.
+func TestMemoryOfNoCommand(t *testing.T) {
+	is := is.New(t)
+	// So much that the kernel's limit is some way above, on a busy machine too.
+	_, sb := limited(t, "", sandbox.Spec{Memory: 1536 * mib})
+	other := osexec.CommandContext(t.Context(), "python3", "-c", "x = b'x' * (1536 << 20); print('up', flush=True); input()")
+	hold, err := other.StdinPipe()
+	is.NoErr(err)
+	up, err := other.StdoutPipe()
+	is.NoErr(err)
+	is.NoErr(cgroup.Open().Group(sb.ID()).Start(other))
+	_, err = io.ReadFull(up, make([]byte, 3))
+	is.NoErr(err)
+	for range 8 {
+		ranOutOfMemory(is, hog(sb).Run(t.Context()))
+	}
+	hold.Close()
+	other.Wait()
+	is.NoErr(sb.Command("true").Run(t.Context()))
 }
 
 // TestFilesInMemoryAreBounded: with every file system full there is memory to
