@@ -11,9 +11,17 @@ import (
 // machine that others are busy on too.
 func Turns(b *testing.B, names []string, run ...func()) []float64 {
 	b.Helper()
+	return TurnsAfter(b, func() {}, names, run...)
+}
+
+// TurnsAfter is Turns with something before each that is none of its time, as
+// when the one before leaves work behind.
+func TurnsAfter(b *testing.B, before func(), names []string, run ...func()) []float64 {
+	b.Helper()
 	took := make([][]float64, len(run))
 	for b.Loop() {
 		for i, f := range run {
+			before()
 			start := time.Now()
 			f()
 			took[i] = append(took[i], float64(time.Since(start))/1e6)
