@@ -165,29 +165,45 @@ func unwrapped(err error) error {
 	return err
 }
 
-// show sends a call and shows the answer.
-func (a *app) show(c call) error {
-	resp, err := a.do(c)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := readAnswer(resp.Body)
-	if err != nil {
-		return a.explain(err)
-	}
-	return a.print(os.Stdout, body)
-}
-
 // maxAnswer bounds an answer that is a value, which is held in memory.
 const maxAnswer = 256 << 20
 
-func readAnswer(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("the server's answer has more than %d bytes", maxAnswer)
+// answer sends a call and returns what is answered.
+func (a *app) answer(c call) ([]byte, error) {
+	resp, err := a.do(c)
+	if err != nil {
+		return nil, err
 	}
-	return body, err
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, a.explain(err)
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("the server's answer has more than %d bytes", maxAnswer)
+	}
+	return body, nil
+}
+
+// ask is answer for one that is an object, as v has it.
+func (a *app) ask(c call, v any) error {
+	body, err := a.answer(c)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	return nil
+}
+
+// show sends a call and shows the answer.
+func (a *app) show(c call) error {
+	body, err := a.answer(c)
+	if err != nil {
+		return err
+	}
+	return a.print(os.Stdout, body)
 }
 
 // send is show for a body that is a value.

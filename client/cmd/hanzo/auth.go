@@ -208,9 +208,6 @@ func changeKeys(change func(stored map[string]string)) error {
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
-	}
 	return writeFile(name, 0o600, func(w io.Writer) error {
 		_, err := w.Write(append(b, '\n'))
 		return err

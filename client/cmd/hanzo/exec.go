@@ -130,7 +130,6 @@ func (c *execCmd) runValue(a *app) error {
 		Env        []string `json:"env,omitempty"`
 		User       *user    `json:"user,omitempty"`
 		TimeoutSec int64    `json:"timeoutSec,omitempty"`
-		Stdin      string   `json:"stdin,omitempty"`
 	}{Argv: c.Command, Dir: c.Dir, Env: c.Env, User: c.User, TimeoutSec: int64((c.Timeout + time.Second - 1) / time.Second)}
 	return a.showRun(post("v1", "sandbox", c.ID, "exec"), body)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,22 +27,13 @@ func (c *readCmd) Run(a *app) error {
 	if a.format() != "table" {
 		return a.show(q)
 	}
-	resp, err := a.do(q)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := readAnswer(resp.Body)
-	if err != nil {
-		return a.explain(err)
-	}
 	var out struct {
 		Dir   bool
 		Data  []byte
 		Stats json.RawMessage
 	}
-	if err := json.Unmarshal(body, &out); err != nil {
-		return fmt.Errorf("the server's answer: %w", err)
+	if err := a.ask(q, &out); err != nil {
+		return err
 	}
 	if out.Dir {
 		return a.print(os.Stdout, out.Stats)
@@ -170,7 +162,8 @@ func (c *fsStatCmd) Run(a *app) error {
 		method: http.MethodHead, path: []string{"v1", "sandbox", c.ID, "fs"},
 		query: values("path", c.Path, "verbatim", "1"),
 	})
-	if p, ok := err.(*problem.Error); ok && p.Status == http.StatusNotFound { //nolint:errorlint // as do returns it; a head has no sentence
+	// The answer to a head has no sentence.
+	if p, ok := errors.AsType[*problem.Error](err); ok && p.Status == http.StatusNotFound {
 		return fmt.Errorf("%s: no such sandbox or file", c.Path)
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,11 +98,6 @@ func (t *transfer) cannotRead(err error) {
 func (t *transfer) missing(entries []entry, to string) []entry {
 	q := get("v1", "sandbox", t.id, "fs")
 	q.query = values("path", to, "verbatim", "1", "stat", "tree")
-	resp, err := t.app.do(q)
-	if err != nil {
-		return entries // there is no such folder, or no telling
-	}
-	defer resp.Body.Close()
 	var list struct {
 		Stats []struct {
 			Name, Type string
@@ -111,8 +105,8 @@ func (t *transfer) missing(entries []entry, to string) []entry {
 			Mtime      time.Time
 		}
 	}
-	if json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&list) != nil {
-		return entries
+	if t.app.ask(q, &list) != nil {
+		return entries // there is no such folder, or no telling
 	}
 	there := map[string]int{}
 	for i, s := range list.Stats {

@@ -40,30 +40,19 @@ func (c *previewCmd) Run(a *app) error {
 	if !c.Open {
 		return a.show(q)
 	}
-	resp, err := a.do(q)
-	if err != nil {
+	var grant struct{ URL string }
+	if err := a.ask(q, &grant); err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	body, err := readAnswer(resp.Body)
-	if err != nil {
-		return a.explain(err)
-	}
-	v, err := decode(body)
-	if err != nil {
-		return err
-	}
-	o, _ := v.(object)                  //nolint:errcheck // what is none has no address
-	address, _ := o.get("url").(string) //nolint:errcheck // as above
-	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+	if !strings.HasPrefix(grant.URL, "http://") && !strings.HasPrefix(grant.URL, "https://") {
 		return fmt.Errorf("the server's answer has no address of a page")
 	}
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if err := osexec.CommandContext(a.ctx, opener, address).Run(); err != nil {
-		fmt.Println(printable(address))
+	if err := osexec.CommandContext(a.ctx, opener, grant.URL).Run(); err != nil {
+		fmt.Println(printable(grant.URL))
 		return fmt.Errorf("no browser could be opened: %w", err)
 	}
 	return nil

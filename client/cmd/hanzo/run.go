@@ -58,14 +58,9 @@ func (a *app) showRun(c call, body any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := a.do(c)
+	answer, err := a.answer(c)
 	if err != nil {
 		return &exitError{exitLost, err}
-	}
-	defer resp.Body.Close()
-	answer, err := readAnswer(resp.Body)
-	if err != nil {
-		return &exitError{exitLost, a.explain(err)}
 	}
 	var out ran
 	if err := json.Unmarshal(answer, &out); err != nil {

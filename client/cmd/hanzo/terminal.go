@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -57,16 +55,9 @@ func (c *terminalOpenCmd) Run(a *app) error {
 }
 
 func (a *app) ticket(id, what string) (string, error) {
-	resp, err := a.do(post("v1", "sandbox", id, what, "ticket"))
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
 	var grant struct{ Ticket string }
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&grant); err != nil {
-		return "", fmt.Errorf("the server's answer: %w", err)
-	}
-	return grant.Ticket, nil
+	err := a.ask(post("v1", "sandbox", id, what, "ticket"), &grant)
+	return grant.Ticket, err
 }
 
 type terminalGetCmd struct {
