@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +143,36 @@ func TestTerminalSession(t *testing.T) {
 	cmd.Wait()
 	is.Equal(cmd.ProcessState.ExitCode(), 0)
 	second.read.Wait()
+}
+
+// TestProgress shows on a terminal how far a copy is, and clears that up.
+func TestProgress(t *testing.T) {
+	is := is.New(t)
+	h := newHost(t)
+	name := filepath.Join(t.TempDir(), "large")
+	is.NoErr(os.WriteFile(name, nil, 0o600))
+	is.NoErr(os.Truncate(name, 1<<30)) // which takes longer than until the first look
+	for _, quiet := range []bool{false, true} {
+		args := []string{"sandbox", "cp", name, h.id + ":large"}
+		if quiet {
+			args = append(args, "-q")
+		}
+		cmd := command(args...)
+		cmd.Stderr = nil // the terminal too
+		f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+		is.NoErr(err)
+		shown := newScreen(f)
+		is.NoErr(cmd.Wait())
+		shown.read.Wait()
+		f.Close()
+		text := shown.text.String()
+		if quiet {
+			is.Equal(text, "")
+			continue
+		}
+		is.True(regexp.MustCompile(`\[#* *\] +[0-9]+% [0-9.]+ MiB, [0-9.]+ MiB/s large`).MatchString(text))
+		is.True(strings.HasSuffix(text, "\r\x1b[K"))
+	}
 }
 
 // command is this program as hanzo.
